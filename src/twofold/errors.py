@@ -1,0 +1,115 @@
+"""Every error of Twofold, in one tree.
+
+```text
+TwofoldError
+├─ InvalidSignature      a function cannot be a tool (also a TypeError)
+├─ InvalidDefinition     a name, icon, header, hint or schema cannot be published (also a ValueError)
+├─ ProtocolError         answered as a JSON-RPC error
+│  ├─ ParseError               -32700
+│  ├─ InvalidRequest           -32600
+│  ├─ MethodNotFound           -32601
+│  ├─ InvalidParams            -32602
+│  └─ UnsupportedProtocolVersion  -32022
+├─ ToolError             answered as a tool result with `isError`, its text for the model
+│  ├─ ArgumentsRefused         what the caller sent does not fit the tool
+│  └─ ResultRefused            what the tool returned does not fit its contract
+└─ TransportError        the channel cannot be used
+```
+
+`ToolError` and its kinds are for the model, which can mend its call; `ProtocolError` is for the
+program at the other end; the first two are for the person who writes the server.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class TwofoldError(Exception):
+    """The root of every error that Twofold raises on purpose."""
+
+
+class InvalidSignature(TwofoldError, TypeError):
+    """A function's signature or return type cannot become a tool; raised at registration."""
+
+
+class InvalidDefinition(TwofoldError, ValueError):
+    """A part of a definition (name, icon, header, hint, schema) cannot be published; raised at registration."""
+
+
+class ProtocolError(TwofoldError):
+    """An error of the protocol: raised in a tool or handler, it is answered as a JSON-RPC error.
+
+    Args:
+        code: A JSON-RPC error code. The specification keeps -32768 to -32000 for itself.
+        message: One sentence for the developer at the other end.
+        data: Any JSON value with more detail, or None to send none.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class _CodedError(ProtocolError):
+    """A protocol error whose code is fixed by its class."""
+
+    fixed_code: int
+
+    def __init__(self, message: str, data: Any = None) -> None:
+        super().__init__(self.fixed_code, message, data)
+
+
+class ParseError(_CodedError):
+    """The bytes are no JSON text; the peer's fault."""
+
+    fixed_code = -32700
+
+
+class InvalidRequest(_CodedError):
+    """The JSON is no JSON-RPC message, or cannot be one now (an id in use, say); the peer's fault."""
+
+    fixed_code = -32600
+
+
+class MethodNotFound(_CodedError):
+    """The method does not exist in the peer's revision; the peer's fault."""
+
+    fixed_code = -32601
+
+
+class InvalidParams(_CodedError):
+    """The parameters do not fit the method (an unknown tool, a missing `_meta` field); the peer's fault."""
+
+    fixed_code = -32602
+
+
+class UnsupportedProtocolVersion(_CodedError):
+    """The request names a revision this server does not speak; its data lists those it does."""
+
+    fixed_code = -32022
+
+
+class ToolError(TwofoldError):
+    """A failure that the model should read: its message is sent as it stands, with `isError`."""
+
+
+class ArgumentsRefused(ToolError):
+    """The arguments of a call do not fit the tool; the message names every problem of the call at once.
+
+    Attributes:
+        problems: One sentence for each problem.
+    """
+
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems) or (message,)
+
+
+class ResultRefused(ToolError):
+    """What a tool returned does not fit what it publishes; the message names the place."""
+
+
+class TransportError(TwofoldError):
+    """The channel to the peer cannot be opened or used."""

@@ -1,0 +1,82 @@
+"""The one kind of Struct behind the wire vocabulary: both spellings of a field, checked when made.
+
+Attributes are snake_case, the wire says camelCase. Thousands of servers write the wire's own spelling
+(`ToolAnnotations(readOnlyHint=True)`), so construction takes either and either can be read. Codecs
+decode and encode these structs with msgspec, which knows only the wire names.
+"""
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+Json = Any
+"""Any JSON value: dict with str keys, list, str, int, float (finite), bool or None."""
+
+
+class WireMeta(msgspec.StructMeta):
+    """Lets a Struct be made with either spelling, and checks what it is made of.
+
+    msgspec refuses an `__init__` on a Struct; the call of its metaclass is the one place to stand in.
+    """
+
+    if not TYPE_CHECKING:  # a checker reads the fields themselves; at run time both spellings are taken
+
+        def __call__(cls, *args: Any, **given: Any) -> Any:
+            """Make the struct, naming every misspelt or wrongly typed field.
+
+            Raises:
+                TypeError: A field that does not exist, is missing, or has the wrong type.
+            """
+            values = dict(zip(cls.__struct_fields__, args, strict=False))
+            if len(args) > len(cls.__struct_fields__):
+                raise TypeError(f"{cls.__name__} takes {len(cls.__struct_fields__)} values, got {len(args)}")
+            python_names = cls.__python_names__
+            for key, value in given.items():
+                field = python_names.get(key)
+                if field is None:
+                    if key == cls.__struct_config__.tag_field:
+                        if value == cls.__struct_config__.tag:
+                            continue
+                        raise TypeError(f"{cls.__name__}: {key} is {cls.__struct_config__.tag!r}, got {value!r}")
+                    raise TypeError(_unknown_field(cls, key))
+                if field in values:
+                    raise TypeError(f"{cls.__name__}: {key!r} is given twice")
+                values[field] = value
+            wire = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
+            try:
+                return msgspec.convert({wire[field]: value for field, value in values.items()}, cls)
+            except msgspec.ValidationError as error:
+                raise TypeError(f"{cls.__name__}: {error}") from None
+
+    @property
+    def __python_names__(cls) -> dict[str, str]:
+        """Every spelling of every field: both the wire's and Python's, to Python's."""
+        names = cls.__dict__.get("_python_names")
+        if names is None:
+            names = dict(zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True))
+            names.update({field: field for field in cls.__struct_fields__})
+            names.update(cls.__dict__.get("__also_named__", {}))
+            type.__setattr__(cls, "_python_names", names)
+        return names
+
+
+class Wire(
+    msgspec.Struct, metaclass=WireMeta, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
+):
+    """A value of the protocol: frozen, snake_case in Python, camelCase on the wire."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Read a field by its wire name (`.inputSchema`), and a block's `type`."""
+        if name == self.__struct_config__.tag_field:
+            return self.__struct_config__.tag
+        field = type(self).__python_names__.get(name)
+        if field is None or field == name:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(self, field)
+
+
+def _unknown_field(cls: WireMeta, key: str) -> str:
+    near = difflib.get_close_matches(key, list(cls.__python_names__), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(cls.__struct_fields__)}"
+    return f"{cls.__name__} has no field {key!r}{hint}"
