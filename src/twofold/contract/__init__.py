@@ -1,0 +1,1 @@
+"""JSON Schema as MCP uses it: dialects, bounds, references inside the document, and what does not fit."""

@@ -1,13 +1,102 @@
-"""Results in one neutral shape; only the codecs under `wire/` know how a revision writes them."""
+"""Params and results in one neutral shape; only the codecs under `wire/` know how a revision writes them."""
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
 from twofold.protocol.content import ContentBlock
+from twofold.protocol.jsonrpc import RequestId
 from twofold.protocol.structs import Json, Wire
+from twofold.protocol.tool import Icon
+
+LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
+"""RFC 5424's severities, from the least to the most severe."""
+
+_ABSENT = msgspec.Raw(b"")
+
+
+class Params(msgspec.Struct, frozen=True, gc=False):
+    """What any request may carry; methods with parameters of their own read theirs from the same bytes."""
+
+    meta: msgspec.Raw = msgspec.field(default=_ABSENT, name="_meta")
+    name: str = ""
+    arguments: msgspec.Raw = _ABSENT
+    cursor: str | None = None
+
+
+class RequestMeta(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a request's `_meta` that the protocol gives a meaning.
+
+    Source: MCP 2026-07-28, "Per-request protocol fields"; `progressToken` is in every revision.
+    """
+
+    protocol_version: str = msgspec.field(default="", name="io.modelcontextprotocol/protocolVersion")
+    client_capabilities: msgspec.Raw = msgspec.field(default=_ABSENT, name="io.modelcontextprotocol/clientCapabilities")
+    client_info: msgspec.Raw = msgspec.field(default=_ABSENT, name="io.modelcontextprotocol/clientInfo")
+    log_level: LogLevel | None = msgspec.field(default=None, name="io.modelcontextprotocol/logLevel")
+    progress_token: RequestId | None = msgspec.field(default=None, name="progressToken")
+
+
+class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
+    """What a client of a handshake revision says of itself."""
+
+    protocol_version: str
+    capabilities: dict[str, Json]
+    client_info: dict[str, Json]
+
+
+class SetLevelParams(msgspec.Struct, frozen=True):
+    """The least severe message a client of a handshake revision wants."""
+
+    level: LogLevel
+
+
+class CancelledParams(msgspec.Struct, frozen=True, rename="camel"):
+    """Which request to give up, and why."""
+
+    request_id: RequestId
+    reason: str | None = None
+
+
+class SubscriptionFilter(Wire, frozen=True):
+    """Which notifications a subscription wants. Those this server never sends are not agreed to."""
+
+    tools_list_changed: bool | None = None
+
+
+class ListenParams(msgspec.Struct, frozen=True):
+    """A subscription's filter."""
+
+    notifications: SubscriptionFilter
+
+
+class Implementation(Wire, frozen=True):
+    """Who a server says it is."""
+
+    name: str
+    version: str
+    title: str | None = None
+    icons: list[Icon] | None = None
+    website_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """What a server tells before any tool: itself, and how to use it (text for the model)."""
+
+    implementation: Implementation
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheHints:
+    """How long a listing stays fresh, and whether one caller's copy may serve another."""
+
+    ttl_milliseconds: int
+    scope: Literal["public", "private"]
 
 
 class Wrapping(Enum):
@@ -56,7 +145,7 @@ class CallToolResult(Wire, frozen=True):
     is_error: bool = False
     meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
-    __also_named__ = {"structured_content": "structured"}
+    __also_named__: ClassVar = {"structured_content": "structured"}
 
     @property
     def structured_content(self) -> Json:

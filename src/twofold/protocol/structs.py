@@ -6,6 +6,7 @@ decode and encode these structs with msgspec, which knows only the wire names.
 """
 
 import difflib
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -61,9 +62,7 @@ class WireMeta(msgspec.StructMeta):
         return names
 
 
-class Wire(
-    msgspec.Struct, metaclass=WireMeta, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
-):
+class Wire(msgspec.Struct, metaclass=WireMeta, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A value of the protocol: frozen, snake_case in Python, camelCase on the wire."""
 
     def __getattr__(self, name: str) -> Any:
@@ -80,3 +79,37 @@ def _unknown_field(cls: WireMeta, key: str) -> str:
     near = difflib.get_close_matches(key, list(cls.__python_names__), 1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(cls.__struct_fields__)}"
     return f"{cls.__name__} has no field {key!r}{hint}"
+
+
+def encode_json(value: Json, *, what: str) -> bytes:
+    """Write a value that an author handed over, refusing what JSON cannot say instead of changing it.
+
+    Args:
+        value: A JSON value, or anything msgspec writes as one.
+        what: Where the value stands, for the message (`tool 'x', meta`).
+
+    Raises:
+        ValueError: The value holds NaN, an infinity, half a surrogate pair, or a type JSON has no form for.
+    """
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, UnicodeEncodeError, RecursionError, msgspec.MsgspecError) as error:
+        raise ValueError(f"{what}: {value!r:.80} cannot be written as JSON: {error}") from None
+    if b"null" in encoded:  # msgspec writes a number that is none as null
+        place = _find_non_finite(msgspec.to_builtins(value), "")
+        if place is not None:
+            raise ValueError(f"{what}{place}: NaN and infinities are no JSON numbers; send null or text on purpose")
+    return encoded
+
+
+def _find_non_finite(value: Json, path: str) -> str | None:
+    if isinstance(value, float):
+        return None if math.isfinite(value) else path
+    items: Any = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    )
+    for key, item in items:
+        place = _find_non_finite(item, f"{path}[{key!r}]")
+        if place is not None:
+            return place
+    return None

@@ -1,0 +1,1 @@
+"""One program's offer: its tools, its connections, what serves them."""

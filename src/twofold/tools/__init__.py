@@ -1,0 +1,1 @@
+"""A tool's stages: declare → describe → bind → run → render."""

@@ -1,0 +1,112 @@
+"""The functions every peer registers. Values are made once, so that the library is measured and not the tool."""
+
+from pydantic import BaseModel
+
+
+class User(BaseModel):
+    id: int
+    name: str
+    score: float
+
+
+class Item(BaseModel):
+    id: int
+    name: str
+    price: float
+    in_stock: bool
+    note: str
+
+
+class ItemWithGap(Item):
+    """The same with a field that may be null: what leaves must be checked against the schema."""
+
+    discount: float | None = None
+
+
+class Row(BaseModel):
+    id: int
+    label: str
+    values: list[float]
+    note: str
+
+
+class Section(BaseModel):
+    name: str
+    rows: list[Row]
+
+
+class Report(BaseModel):
+    title: str
+    sections: list[Section]
+
+
+class ReportWithGap(Report):
+    """The same with a field that may be null."""
+
+    author: str | None = None
+
+
+def _item(number: int) -> dict:
+    return {"id": number, "name": f"item-{number}", "price": number * 1.25, "in_stock": number % 2 == 0, "note": 'a "quoted" note é'}
+
+
+_SECTIONS = [
+    Section(
+        name=f"section-{section}",
+        rows=[
+            Row(id=row, label=f"row {section}/{row}", values=[row * 0.5 + k for k in range(10)], note="x" * 80)
+            for row in range(100)
+        ],
+    )
+    for section in range(50)
+]
+ITEMS = [Item(**_item(number)) for number in range(1000)]
+ITEMS_WITH_GAP = [ItemWithGap(**_item(number)) for number in range(1000)]
+REPORT = Report(title="report", sections=_SECTIONS)
+REPORT_WITH_GAP = ReportWithGap(title="report", sections=_SECTIONS)
+
+
+async def integer(x: int, y: int) -> int:
+    """Add two numbers."""
+    return x + y
+
+
+async def model(id: int) -> User:
+    """Get a user."""
+    return User(id=id, name="Ada Lovelace", score=0.5)
+
+
+async def models(n: int) -> list[Item]:
+    """List items."""
+    return ITEMS
+
+
+async def models_checked(n: int) -> list[ItemWithGap]:
+    """List items, one field of each nullable."""
+    return ITEMS_WITH_GAP
+
+
+async def large(n: int) -> Report:
+    """Get a report of 0.9 MB."""
+    return REPORT
+
+
+async def large_checked(n: int) -> ReportWithGap:
+    """Get a report of 0.9 MB, one field nullable."""
+    return REPORT_WITH_GAP
+
+
+def sync(x: int, y: int) -> int:
+    """Add two numbers in a thread."""
+    return x + y
+
+
+CALLS = {
+    integer: {"x": 2, "y": 40},
+    model: {"id": 7},
+    models: {"n": 1},
+    models_checked: {"n": 1},
+    large: {"n": 1},
+    large_checked: {"n": 1},
+    sync: {"x": 2, "y": 40},
+}

@@ -1,0 +1,287 @@
+"""One peer: its era, its running calls, its subscriptions. Lines in, messages out; no file or socket here."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from twofold.errors import (
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    ProtocolError,
+    UnsupportedProtocolVersion,
+)
+from twofold.protocol.jsonrpc import (
+    Message,
+    RequestId,
+    decode_batch,
+    decode_message,
+    encode_error,
+    encode_notification,
+    encode_result,
+    recover_id,
+)
+from twofold.protocol.messages import CancelledParams, LogLevel, Params, RequestMeta, SubscriptionFilter
+from twofold.protocol.structs import Json
+from twofold.protocol.wire import PER_REQUEST_REVISIONS, SUPPORTED_REVISIONS, Codec, Codecs
+from twofold.protocol.wire.handshake import HandshakeCodec
+from twofold.server.dispatch import HANDLERS, Request, Work
+from twofold.server.registry import Registry
+
+logger = logging.getLogger("twofold")
+
+UNREADABLE_ID = "unreadable"
+"""Stands in an error about a message whose id could not be read, where the revision insists on one."""
+
+_decode_params = msgspec.json.Decoder(Params).decode
+_decode_meta = msgspec.json.Decoder(RequestMeta).decode
+_decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
+_NO_META = RequestMeta()
+
+
+class Writer(Protocol):
+    """Where a connection's messages go."""
+
+    def write(self, message: bytes) -> None:
+        """Send one message; called on the event loop."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until there is room for more."""
+        ...
+
+
+@dataclass(slots=True)
+class Offer:
+    """What a server has for its connections.
+
+    Attributes:
+        lifespan: What the server's `lifespan` yielded while it serves, else None.
+    """
+
+    registry: Registry
+    codecs: Codecs
+    lifespan: object = None
+
+
+class Connection:
+    """The server's end of one connection.
+
+    `receive` takes a line and writes the answer when it is ready; `answer` gives it back instead.
+    """
+
+    def __init__(self, offer: Offer, writer: Writer) -> None:
+        self.offer = offer
+        self.writer = writer
+        self.session: HandshakeCodec | None = None
+        self.client_info: dict[str, Json] | None = None
+        self.log_level: LogLevel | None = None
+        self.subscriptions: dict[RequestId, tuple[SubscriptionFilter, asyncio.Future[None]]] = {}
+        self._in_flight: dict[RequestId, asyncio.Task[Any]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._change_is_due = False
+        self.on_ended: Callable[[], None] | None = None
+
+    @property
+    def running(self) -> int:
+        """How many requests are being worked on."""
+        return len(self._tasks)
+
+    def receive(self, line: bytes) -> None:
+        """Take one line from the peer."""
+        if line.lstrip()[:1] == b"[":
+            self._spawn(self._respond_to_batch(line), None)
+            return
+        pending = self._open(line)
+        if isinstance(pending, bytes):
+            self.writer.write(pending)
+        elif pending is not None:
+            request_id, work = pending
+            self._spawn(self._respond(request_id, work), request_id)
+
+    async def answer(self, line: bytes) -> bytes | None:
+        """Take one line and give back the answer to it, or None if none is owed."""
+        pending = self._open(line)
+        if pending is None or isinstance(pending, bytes):
+            return pending
+        return await self._complete(*pending)
+
+    def send(self, method: str, params: bytes) -> None:
+        """Send a notification, from any thread."""
+        message = encode_notification(method, params)
+        if threading.get_ident() == self._thread:
+            self.writer.write(message)
+        else:
+            self._loop.call_soon_threadsafe(self.writer.write, message)
+
+    def announce_tools(self) -> None:
+        """Tell the peer, if it asked, that the tools have changed; many changes at once are told once."""
+        if not self._change_is_due:
+            self._change_is_due = True
+            self._loop.call_soon_threadsafe(self._announce_tools)
+
+    def refuse_line(self, error: ProtocolError) -> None:
+        """Answer a line that the transport could not even hand over."""
+        self.writer.write(self._encode_refusal(None, error))
+
+    async def close(self, *, grace_seconds: float) -> None:
+        """End subscriptions, let running calls finish for a while, cancel the rest."""
+        for _, ended in self.subscriptions.values():
+            if not ended.done():
+                ended.set_result(None)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_seconds)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_seconds)
+
+    def _open(self, line: bytes) -> bytes | tuple[RequestId, Work] | None:
+        """Read a line as far as its handler: an answer, work that will give one, or nothing."""
+        try:
+            message = decode_message(line)
+        except ProtocolError as error:
+            return self._encode_refusal(recover_id(line), error)
+        request_id = message.id
+        if not message.method or isinstance(request_id, msgspec.UnsetType):
+            self._take_notice(message)
+            return None
+        try:
+            request = self._read_request(message, request_id)
+            result = HANDLERS[request.method](self, request)
+        except ProtocolError as error:
+            return encode_error(request_id, error)
+        if isinstance(result, bytes):
+            return encode_result(request_id, result)
+        return request_id, result
+
+    def _read_request(self, message: Message, request_id: RequestId) -> Request:
+        try:
+            params = _decode_params(message.params)
+            meta = _decode_meta(params.meta) if bytes(params.meta) else _NO_META
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidParams(f"{message.method}: the params do not fit: {error}") from None
+        codec = self._choose_codec(message.method, meta)
+        if message.method not in codec.methods:
+            raise MethodNotFound(f"method {message.method!r:.80} does not exist in revision {codec.revision}")
+        if request_id in self._in_flight:
+            raise InvalidRequest(f"the id {request_id!r:.80} is in use by a request that is not answered yet")
+        return Request(request_id, message.method, params, message.params, meta, codec)
+
+    def _choose_codec(self, method: str, meta: RequestMeta) -> Codec:
+        """Tell the era: a version in `_meta` is the request's own, else the session's holds."""
+        if not meta.protocol_version:
+            return self._session_codec(method)
+        if meta.protocol_version not in PER_REQUEST_REVISIONS:
+            raise UnsupportedProtocolVersion(
+                "Unsupported protocol version",
+                {"supported": list(SUPPORTED_REVISIONS), "requested": meta.protocol_version},
+            )
+        if bytes(meta.client_capabilities)[:1] != b"{":
+            raise InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities, an object; {} says none")
+        return self.offer.codecs.per_request
+
+    def _session_codec(self, method: str) -> Codec:
+        if self.session is not None:
+            return self.session
+        if method in ("initialize", "ping"):
+            return self.offer.codecs.for_handshake("")
+        if method not in HANDLERS:
+            raise MethodNotFound(f"method {method!r:.80} does not exist")
+        raise InvalidParams(
+            f"{method}: _meta lacks io.modelcontextprotocol/protocolVersion (and clientCapabilities), and no session "
+            "was opened: send them with each request, or send initialize first"
+        )
+
+    def _take_notice(self, message: Message) -> None:
+        if message.method == "notifications/cancelled":
+            try:
+                cancelled = _decode_cancelled(message.params)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                logger.warning("a malformed notifications/cancelled was ignored: %s", error)
+                return
+            task = self._in_flight.pop(cancelled.request_id, None)
+            if task is not None:
+                logger.debug("request %r was cancelled: %s", cancelled.request_id, cancelled.reason)
+                task.cancel()
+        elif not message.method:
+            logger.warning("a response to no request of ours was ignored")
+
+    async def _complete(self, request_id: RequestId, work: Work) -> bytes | None:
+        """Do a request's work in this task; None if it was cancelled meanwhile, since then nobody wants it."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._in_flight[request_id] = task
+        try:
+            answer = encode_result(request_id, await work())
+        except ProtocolError as error:
+            answer = encode_error(request_id, error)
+        finally:
+            is_wanted = self._in_flight.get(request_id) is task
+            if is_wanted:
+                del self._in_flight[request_id]
+        return answer if is_wanted else None
+
+    async def _respond(self, request_id: RequestId, work: Work) -> None:
+        answer = await self._complete(request_id, work)
+        if answer is not None:
+            self.writer.write(answer)
+            await self.writer.drain()
+
+    async def _respond_to_batch(self, line: bytes) -> None:
+        """Answer a batch with one array, its requests having run side by side."""
+        try:
+            if self.session is None or not self.session.carries.has_batches:
+                spoken = "before initialize" if self.session is None else f"in revision {self.session.revision}"
+                raise InvalidRequest(f"batches do not exist {spoken}; send each message on a line of its own")
+            elements = decode_batch(line)
+        except ProtocolError as error:
+            self.writer.write(self._encode_refusal(None, error))
+            return
+        answers = await asyncio.gather(*(self._answer_element(element) for element in elements))
+        owed = [answer for answer in answers if answer is not None]
+        if owed:
+            self.writer.write(b"[" + b",".join(owed) + b"]")
+            await self.writer.drain()
+
+    async def _answer_element(self, element: bytes) -> bytes | None:
+        """Answer one message of a batch, in a task of its own, so that it can be cancelled alone."""
+        try:
+            return await self.answer(element)
+        except asyncio.CancelledError:
+            return None
+
+    def _spawn(self, work: Coroutine[Any, Any, None], request_id: RequestId | None) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end_task)
+        if request_id is not None:
+            self._in_flight[request_id] = task
+
+    def _end_task(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if self.on_ended is not None:
+            self.on_ended()
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            logger.error("a fault of the server's own while answering", exc_info=fault)
+
+    def _encode_refusal(self, request_id: RequestId | None, error: ProtocolError) -> bytes:
+        if request_id is None and self.session is not None and not self.session.carries.has_error_without_id:
+            request_id = UNREADABLE_ID
+        return encode_error(request_id, error)
+
+    def _announce_tools(self) -> None:
+        self._change_is_due = False
+        method = "notifications/tools/list_changed"
+        if self.session is not None:
+            self.send(method, b"{}")
+        for subscription, (wanted, _) in self.subscriptions.items():
+            if wanted.tools_list_changed:
+                self.send(method, self.offer.codecs.per_request.subscribed(subscription))

@@ -1,0 +1,198 @@
+"""Method → handler, in one table. Which of them exist in an era is the codec's to say."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import msgspec
+
+from twofold.errors import InvalidParams, InvalidRequest
+from twofold.protocol.jsonrpc import RequestId
+from twofold.protocol.messages import (
+    LOG_LEVELS,
+    Faces,
+    InitializeParams,
+    ListenParams,
+    LogLevel,
+    Params,
+    RequestMeta,
+    SetLevelParams,
+    SubscriptionFilter,
+)
+from twofold.protocol.structs import Json
+from twofold.protocol.wire import Codec
+from twofold.tools.call import call, error_faces
+from twofold.tools.context import Context
+from twofold.tools.declare import Tool
+
+if TYPE_CHECKING:
+    from twofold.server.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request whose era is known.
+
+    Attributes:
+        params: What any request may carry, decoded.
+        raw_params: The same as bytes, for methods with parameters of their own.
+    """
+
+    id: RequestId
+    method: str
+    params: Params
+    raw_params: msgspec.Raw
+    meta: RequestMeta
+    codec: Codec
+
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[], Awaitable[bytes]]
+Handler: TypeAlias = Callable[["Connection", Request], bytes | Work]
+"""Gives the result's bytes, or work that will, in a task of its own."""
+
+
+def _open_session(connection: "Connection", request: Request) -> bytes:
+    params = _decode(request, InitializeParams)
+    if connection.session is not None:
+        raise InvalidRequest(f"initialize: this session speaks {connection.session.revision} already")
+    connection.session = connection.offer.codecs.for_handshake(params.protocol_version)
+    connection.client_info = params.client_info
+    return connection.session.opening_result()
+
+
+def _discover(connection: "Connection", request: Request) -> bytes:
+    return request.codec.opening_result()
+
+
+def _ping(connection: "Connection", request: Request) -> bytes:
+    return request.codec.empty_result()
+
+
+def _list_tools(connection: "Connection", request: Request) -> bytes:
+    return connection.offer.registry.page(request.codec, request.params.cursor)
+
+
+def _set_log_level(connection: "Connection", request: Request) -> bytes:
+    connection.log_level = _decode(request, SetLevelParams).level
+    return request.codec.empty_result()
+
+
+def _call_tool(connection: "Connection", request: Request) -> Work:
+    params = request.params
+    if not params.name:
+        raise InvalidParams("tools/call: params.name is missing; it names the tool")
+    registered = connection.offer.registry.get(params.name)
+    arguments = bytes(params.arguments)
+    if arguments in (b"", b"null"):
+        arguments = b"{}"
+
+    async def work() -> bytes:
+        faces = await call(
+            registered.tool,
+            registered.runner,
+            arguments,
+            make_context=lambda: _make_context(connection, request, registered.tool),
+        )
+        return encode_call(request.codec, faces, tool_name=params.name)
+
+    return work
+
+
+def encode_call(codec: Codec, faces: Faces, *, tool_name: str) -> bytes:
+    """Write a call's result; what JSON cannot hold of the author's own blocks or `_meta` makes it an error."""
+    try:
+        return codec.call_result(faces)
+    except ValueError as error:
+        return codec.call_result(error_faces(f"Error executing tool {tool_name}: {error}"))
+
+
+def _make_context(connection: "Connection", request: Request, tool: Tool) -> Context:
+    meta = _object(request.params.meta)
+    asked = request.meta.log_level
+    channel = CallChannel(
+        connection=connection,
+        codec=request.codec,
+        token=request.meta.progress_token,
+        log_level=asked if request.meta.protocol_version else connection.log_level,
+    )
+    return Context(
+        channel,
+        request_id=request.id,
+        tool_name=tool.name,
+        protocol_version=request.codec.revision,
+        client_info=_object(request.meta.client_info) or connection.client_info,
+        meta=meta,
+        lifespan=connection.offer.lifespan,
+    )
+
+
+def _listen(connection: "Connection", request: Request) -> Work:
+    wanted = _decode(request, ListenParams).notifications
+    agreed = SubscriptionFilter(tools_list_changed=True) if wanted.tools_list_changed else SubscriptionFilter()
+    codec = connection.offer.codecs.per_request
+    acknowledged = codec.acknowledged(request.id, agreed)
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def work() -> bytes:
+        connection.send("notifications/subscriptions/acknowledged", acknowledged)
+        connection.subscriptions[request.id] = (agreed, ended)
+        try:
+            await ended
+        finally:
+            del connection.subscriptions[request.id]
+        return codec.listen_result(request.id)
+
+    return work
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "initialize": _open_session,
+    "server/discover": _discover,
+    "ping": _ping,
+    "tools/list": _list_tools,
+    "tools/call": _call_tool,
+    "logging/setLevel": _set_log_level,
+    "subscriptions/listen": _listen,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallChannel:
+    """A call's way back over its connection: progress for its token, log messages at its level or above."""
+
+    connection: "Connection"
+    codec: Codec
+    token: RequestId | None
+    log_level: LogLevel | None
+
+    def progress(self, *, progress: float, total: float | None, message: str | None) -> None:
+        """Send progress, if the request carried a token."""
+        if self.token is not None:
+            params = self.codec.progress(self.token, progress=progress, total=total, message=message)
+            self.connection.send("notifications/progress", params)
+
+    def log(self, level: LogLevel, data: Json, *, logger: str | None) -> None:
+        """Send a log message, if this level was asked for."""
+        params = self.codec.log(level, data, logger=logger)  # checked even where nobody listens
+        if self.log_level is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(self.log_level):
+            self.connection.send("notifications/message", params)
+
+    async def drain(self) -> None:
+        """Wait until the peer has room for more."""
+        await self.connection.writer.drain()
+
+
+def _decode(request: Request, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(request.raw_params, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidParams(f"{request.method}: the params do not fit: {error}") from None
+
+
+def _object(raw: msgspec.Raw) -> dict[str, Json]:
+    if not bytes(raw):
+        return {}
+    tree: dict[str, Json] = msgspec.json.decode(raw)
+    return tree

@@ -1,0 +1,300 @@
+"""`MCPServer`: where functions become tools, and where they are served from."""
+
+import contextlib
+import difflib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, TypeAlias, TypeVar, overload
+
+import msgspec
+from typing_extensions import Unpack
+
+from twofold.errors import InvalidDefinition
+from twofold.protocol.messages import CacheHints, CallToolResult, Implementation, LogLevel, ServerIdentity
+from twofold.protocol.structs import Json, encode_json
+from twofold.protocol.tool import Icon, ToolDefinition
+from twofold.protocol.wire import Codecs
+from twofold.server.connection import Connection, Offer, Writer
+from twofold.server.dispatch import encode_call
+from twofold.server.registry import Registry
+from twofold.tools.call import call
+from twofold.tools.context import Context
+from twofold.tools.declare import (
+    TextFace,
+    ToolDefaults,
+    ToolOptions,
+    UnknownArguments,
+    check_unknown_arguments,
+    declare_tool,
+)
+from twofold.tools.describe import describe
+from twofold.tools.icons import check_icons
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Lifespan: TypeAlias = Callable[["MCPServer"], AbstractAsyncContextManager[Any]]
+OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
+OnLog: TypeAlias = Callable[[LogLevel, Json], None]
+
+
+class MCPServer:
+    """A server of typed tools.
+
+    ```python
+    mcp = MCPServer("catalogue")
+
+    @mcp.tool()
+    def price_of(name: str) -> float:
+        "Look up a price in USD."
+        return PRICES[name]
+
+    mcp.run()
+    ```
+
+    Args:
+        name: What the server calls itself.
+        title: What people read.
+        version: The server's own version.
+        instructions: How to use its tools, for the model.
+        icons: Pictures, `https:` or `data:`.
+        website_url: Where to read more.
+        lifespan: Given the server, an async context manager; what it yields is `Context.lifespan`.
+        strict: Makes an error of what is otherwise a warning, such as hints that contradict each other.
+        expose_errors: Sends a crash's own text to the client. False: a reference that also stands in the log.
+        unknown_arguments: `"refuse"` an argument a tool does not have, or `"ignore"` it.
+        text: The model's face of a result where a tool does not say: `"pretty"` or `"compact"`.
+        page_size: Tools in one page of `tools/list`.
+        list_ttl_seconds: How long a client may take a listing as fresh.
+        list_scope: `"public"`, or `"private"` where listings must not be shared between callers.
+
+    Raises:
+        InvalidDefinition: Something of this cannot be published.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        title: str | None = None,
+        version: str = "0.0.0",
+        instructions: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        website_url: str | None = None,
+        lifespan: Lifespan | None = None,
+        strict: bool = False,
+        expose_errors: bool = False,
+        unknown_arguments: UnknownArguments = "refuse",
+        text: TextFace = "pretty",
+        page_size: int = 1000,
+        list_ttl_seconds: float = 60,
+        list_scope: Literal["public", "private"] = "public",
+    ) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidDefinition(f"a server's name is text that is not empty, got {name!r}")
+        if page_size < 1:
+            raise InvalidDefinition(f"page_size: expected a positive whole number, got {page_size!r}")
+        if not list_ttl_seconds >= 0 or list_scope not in ("public", "private"):
+            raise InvalidDefinition(f"cache hints: got {list_ttl_seconds!r} seconds, scope {list_scope!r}")
+        checked_icons = check_icons(icons or (), owner=f"server {name!r}")
+        self.identity = ServerIdentity(
+            Implementation(
+                name=name,
+                version=version,
+                title=title,
+                icons=list(checked_icons) or None,
+                website_url=website_url,
+            ),
+            instructions,
+        )
+        self.defaults = ToolDefaults(strict, expose_errors, check_unknown_arguments(unknown_arguments), text)
+        self._lifespan = lifespan
+        self._registry = Registry(page_size=page_size, on_change=self._announce_tools)
+        codecs = Codecs(self.identity, CacheHints(int(list_ttl_seconds * 1000), list_scope))
+        self._offer = Offer(self._registry, codecs)
+        self._connections: set[Connection] = set()
+        self._is_live = False
+
+    @property
+    def name(self) -> str:
+        """What the server calls itself."""
+        return self.identity.implementation.name
+
+    def __repr__(self) -> str:
+        return f"MCPServer({self.name!r})"
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+    @overload
+    def tool(self, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a tool of the decorated function, which stays as it is: `@mcp.tool()` or `@mcp.tool`.
+
+        Args:
+            function: Given where the decorator has no brackets.
+            options: See `ToolOptions`.
+
+        Raises:
+            InvalidSignature: The function cannot be a tool.
+            InvalidDefinition: An option cannot be published, or the name is taken.
+        """
+        if isinstance(function, str):
+            raise TypeError(f"@mcp.tool({function!r}): give the name as name={function!r}")
+
+        def register(decorated: Function) -> Function:
+            self._registry.add(declare_tool(decorated, options, defaults=self.defaults))
+            return decorated
+
+        return register if function is None else register(function)
+
+    def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
+        """Make a tool of a function; also while serving, when clients are told.
+
+        With `input_schema=` the schema is published to the letter and the function takes the arguments as
+        one dict; with `output_schema=` the same holds for what it returns. Both are enforced.
+
+        Args:
+            function: Any callable: a function, a method, an object with `__call__`, a `functools.partial`.
+            options: See `ToolOptions`.
+
+        Raises:
+            InvalidSignature: The function cannot be a tool.
+            InvalidDefinition: An option cannot be published, or the name is taken.
+        """
+        self._registry.add(declare_tool(function, options, defaults=self.defaults))
+
+    def remove_tool(self, name: str) -> None:
+        """Take a tool out; also while serving. Its running calls go on to their end.
+
+        Raises:
+            KeyError: There is none of that name.
+        """
+        self._registry.remove(name)
+
+    async def list_tools(self) -> list[ToolDefinition]:
+        """List the tools as a client of the newest revision sees them, all pages in one."""
+        return [describe(tool, any_root=True) for tool in self._registry]
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Json] | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        on_log: OnLog | None = None,
+    ) -> CallToolResult:
+        """Call a tool in this process; arguments and result are checked exactly as over the wire.
+
+        Outside `live()` each call opens the server's lifespan for itself.
+
+        Args:
+            name: The tool's name.
+            arguments: JSON values by name.
+            on_progress: Called with progress, total and message whenever the tool reports progress.
+            on_log: Called with level and data of each log message.
+
+        Raises:
+            InvalidParams: There is no such tool.
+            ProtocolError: The tool raised one.
+            TypeError: The arguments cannot be written as JSON.
+        """
+        registered = self._registry.get(name)
+        try:
+            raw = encode_json(dict(arguments or {}), what=f"tool {name!r}, arguments")
+        except ValueError as error:
+            raise TypeError(str(error)) from None
+        channel = CallbackChannel(on_progress, on_log)
+        codec = self._offer.codecs.per_request
+        live = contextlib.nullcontext(self._offer.lifespan) if self._is_live else self._open_lifespan()
+        async with live as lifespan:
+            faces = await call(
+                registered.tool,
+                registered.runner,
+                raw,
+                make_context=lambda: Context(
+                    channel,
+                    request_id="in-process",
+                    tool_name=name,
+                    protocol_version=codec.revision,
+                    client_info=None,
+                    meta={},
+                    lifespan=lifespan,
+                ),
+            )
+        return msgspec.json.decode(encode_call(codec, faces, tool_name=name), type=CallToolResult)
+
+    def run(self, transport: Literal["stdio"] = "stdio") -> None:
+        """Serve until the client has gone or the process is told to end.
+
+        Args:
+            transport: `"stdio"`: messages on this process's stdin and stdout, everything else to stderr.
+
+        Raises:
+            ValueError: A transport there is none of.
+        """
+        if transport != "stdio":
+            near = difflib.get_close_matches(str(transport), ["stdio"], 1)
+            hint = "; did you mean 'stdio'?" if near else "; there is 'stdio'"
+            raise ValueError(f"unknown transport {transport!r}{hint}")
+        from twofold.server.serve import serve_stdio  # noqa: PLC0415 - a server that is only imported needs none of it
+
+        serve_stdio(self)
+
+    @contextlib.asynccontextmanager
+    async def live(self) -> AsyncIterator[None]:
+        """Hold the lifespan open: what serving does, and a test that makes several calls in process.
+
+        Raises:
+            RuntimeError: The server is live already.
+        """
+        if self._is_live:
+            raise RuntimeError(f"server {self.name!r} is live already")
+        self._is_live = True
+        try:
+            async with self._open_lifespan() as value:
+                self._offer.lifespan = value
+                yield
+        finally:
+            self._is_live = False
+            self._offer.lifespan = None
+
+    def _open_lifespan(self) -> AbstractAsyncContextManager[Any]:
+        return contextlib.nullcontext() if self._lifespan is None else self._lifespan(self)
+
+    def connect(self, writer: Writer) -> Connection:
+        """Open a connection of a transport's: what takes its lines. `disconnect` ends it.
+
+        Args:
+            writer: Where its messages go.
+        """
+        connection = Connection(self._offer, writer)
+        self._connections.add(connection)
+        return connection
+
+    def disconnect(self, connection: Connection) -> None:
+        """Forget a connection that its transport has closed."""
+        self._connections.discard(connection)
+
+    def _announce_tools(self) -> None:
+        for connection in list(self._connections):
+            connection.announce_tools()
+
+
+class CallbackChannel:
+    """A call's way back to plain functions in the same process."""
+
+    def __init__(self, on_progress: OnProgress | None, on_log: OnLog | None) -> None:
+        self._on_progress = on_progress
+        self._on_log = on_log
+
+    def progress(self, *, progress: float, total: float | None, message: str | None) -> None:
+        """Hand progress on."""
+        if self._on_progress is not None:
+            self._on_progress(progress, total, message)
+
+    def log(self, level: LogLevel, data: Json, *, logger: str | None) -> None:
+        """Hand a log message on, checked as for the wire."""
+        encode_json({"data": data, "logger": logger}, what="log message")
+        if self._on_log is not None:
+            self._on_log(level, data)
+
+    async def drain(self) -> None:
+        """There is always room."""

@@ -1,0 +1,93 @@
+"""One call: bind → run → render, in this order; the one place that decides what becomes which error."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from twofold.errors import ProtocolError, ResultRefused, ToolError
+from twofold.protocol.messages import Faces
+from twofold.tools.context import Context
+from twofold.tools.declare import Tool
+from twofold.tools.run import Runner
+
+logger = logging.getLogger("twofold")
+
+LARGE_RESULT_BYTES = 64 * 1024
+"""Above this the full check of a result (about 5 ms a megabyte) runs in a thread, off the event loop."""
+
+
+async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context: Callable[[], Context]) -> Faces:
+    """Call a tool with the bytes of its arguments.
+
+    Args:
+        tool: Its record.
+        runner: How its function is run.
+        raw_arguments: JSON of the arguments' object, as it came.
+        make_context: Makes what the tool asks for by annotation; called only if it does.
+
+    Returns:
+        The result, `is_error` included: everything the model can act on is one.
+
+    Raises:
+        ProtocolError: The request itself is at fault, or the tool raised one.
+        asyncio.CancelledError: The call was cancelled from outside.
+    """
+    context: Context | None = None
+    try:
+        args, kwargs = tool.parameters.bind(raw_arguments)
+        if tool.parameters.context_name is not None:
+            context = make_context()
+            kwargs[tool.parameters.context_name] = context
+        value, is_rendered = await runner.run(args, kwargs, then=lambda value: _render(tool, value))
+        return value if is_rendered else await _render_on_loop(tool, runner, value)
+    except ProtocolError:
+        raise
+    except ResultRefused as error:
+        return error_faces(f"Error executing tool {tool.name}: {error}")
+    except ToolError as error:
+        return error_faces(str(error))
+    except (Exception, SystemExit, asyncio.CancelledError) as crash:  # noqa: BLE001 - the tool boundary
+        return _answer_crash(tool, crash)
+    finally:
+        if context is not None:
+            context.close()
+
+
+def _render(tool: Tool, value: Any) -> Faces:
+    faces = tool.returns.render(value)
+    tool.returns.check(faces)
+    return faces
+
+
+async def _render_on_loop(tool: Tool, runner: Runner, value: Any) -> Faces:
+    faces = tool.returns.render(value)
+    if faces.structured is not None and len(faces.structured) > LARGE_RESULT_BYTES:
+        await runner.workers.submit(lambda: tool.returns.check(faces))
+    else:
+        tool.returns.check(faces)
+    return faces
+
+
+def _answer_crash(tool: Tool, crash: BaseException) -> Faces:
+    """Say that a tool failed without saying what of; a cancellation from outside goes on."""
+    task = asyncio.current_task()
+    if isinstance(crash, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise crash
+    if isinstance(crash, ExceptionGroup):
+        told, rest = crash.split(ToolError)
+        if told is not None and rest is None:
+            return error_faces("\n".join(str(error) for error in told.exceptions))
+    reference = secrets.token_hex(4)
+    logger.error("tool %r crashed, reference %s", tool.name, reference, exc_info=crash)
+    told_text = f": {type(crash).__name__}: {crash}" if tool.expose_errors else ""
+    return error_faces(f"Error executing tool {tool.name}{told_text} (reference {reference})")
+
+
+def error_faces(text: str) -> Faces:
+    """Make a failed result of one text."""
+    shown = text.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is no text
+    return Faces(b'[{"type":"text","text":%b}]' % msgspec.json.encode(shown), is_error=True)

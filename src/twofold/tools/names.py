@@ -1,0 +1,77 @@
+"""Tool names: what cannot be published, what is served with a warning, which one was meant.
+
+Source: MCP 2026-07-28, Tools, "Tool Names".
+"""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from twofold.errors import InvalidDefinition
+
+MAX_NAME = 128
+"""Characters the specification recommends at most."""
+
+_RECOMMENDED = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}\Z")
+_MAX_SHOWN = 80
+
+# Control characters, halves of surrogate pairs, line and paragraph separators: they break lines, terminals
+# and headers, or cannot be written as UTF-8.
+_UNPRINTABLE = {"Cc": "a control character", "Cs": "half of a surrogate pair", "Zl": "a line separator"}
+_UNPRINTABLE["Zp"] = "a paragraph separator"
+
+
+def check_name(name: str) -> str | None:
+    """Check a tool's name.
+
+    Args:
+        name: Any text; hosts and models call the tool by it.
+
+    Returns:
+        None, or a sentence to warn with: the name is served, but is outside 1 to 128 of `A-Za-z0-9_.-`.
+
+    Raises:
+        InvalidDefinition: Not text, empty or blank, or with characters no name can carry.
+    """
+    if not isinstance(name, str):
+        raise InvalidDefinition(f"a tool's name is text, got a {type(name).__name__}; give it with name=")
+    if not name.strip():
+        raise InvalidDefinition(f"a tool's name is empty ({name!r:.{_MAX_SHOWN}}); give it one with name=")
+    for place, char in enumerate(name):
+        what = _UNPRINTABLE.get(unicodedata.category(char))
+        if what is not None:
+            raise InvalidDefinition(
+                f"tool {name!r:.{_MAX_SHOWN}}: its name has {what} "
+                f"(U+{ord(char):04X}, at character {place + 1}); leave it out"
+            )
+    if _RECOMMENDED.match(name):
+        return None
+    return (
+        f"tool {name!r:.{_MAX_SHOWN}}: its name is outside the recommended 1 to {MAX_NAME} characters of "
+        "A-Z a-z 0-9 _ . -, so some clients will not show or call it; give a plain name= and put this text "
+        "into title="
+    )
+
+
+def near_names(name: str, names: Iterable[str]) -> list[str]:
+    """Find the names most like one that does not exist: what was perhaps meant.
+
+    Args:
+        name: As asked for, by anyone; a long one is not compared, which takes the square of its length.
+        names: Those that exist.
+
+    Returns:
+        At most three, the nearest first; capitals and `-` for `_` do not count as differences.
+    """
+    if not isinstance(name, str) or len(name) > 2 * MAX_NAME:
+        return []
+    folded: dict[str, list[str]] = {}
+    for known in names:
+        folded.setdefault(_fold(known), []).append(known)
+    near = difflib.get_close_matches(_fold(name), folded, 3)
+    return [known for key in near for known in folded[key]][:3]
+
+
+def _fold(name: str) -> str:
+    return name.casefold().replace("-", "_").replace(".", "_")

@@ -1,0 +1,186 @@
+"""Running a tool's function: threads, deadline, limits. No argument or result is looked at here."""
+
+import asyncio
+import inspect
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from twofold.errors import InvalidDefinition, ToolError
+from twofold.tools.workers import Workers
+
+_PERIOD_SECONDS = {"s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+_RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most `calls` in any stretch of `per_seconds`, spread evenly after a first burst of that many."""
+
+    calls: int
+    per_seconds: float
+
+    def __post_init__(self) -> None:
+        """Refuse a rate that allows nothing."""
+        if self.calls < 1 or not self.per_seconds > 0:
+            raise InvalidDefinition(f"a rate limit allows at least one call in a positive time, got {self!r}")
+
+    @classmethod
+    def parse(cls, given: "RateLimit | str") -> "RateLimit":
+        """Read `"5/s"`, `"100/min"` or `"1000/hour"`.
+
+        Raises:
+            InvalidDefinition: Anything else.
+        """
+        if isinstance(given, RateLimit):
+            return given
+        found = _RATE.match(given) if isinstance(given, str) else None
+        if found is None or found[2] not in _PERIOD_SECONDS:
+            raise InvalidDefinition(
+                f"rate_limit: expected '5/s', '100/min', '1000/hour' or RateLimit(…), got {given!r}"
+            )
+        return cls(int(found[1]), _PERIOD_SECONDS[found[2]])
+
+
+class Gate:
+    """Counts a tool's running calls and spends its rate; used on the event loop only."""
+
+    def __init__(
+        self,
+        tool_name: str,
+        *,
+        max_concurrency: int | None,
+        rate_limit: RateLimit | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tool_name = tool_name
+        self._max_concurrency = max_concurrency
+        self._rate_limit = rate_limit
+        self._clock = clock
+        self._running = 0
+        self._tokens = float(rate_limit.calls) if rate_limit else 0.0
+        self._counted_at = clock()
+
+    def enter(self) -> None:
+        """Take a slot.
+
+        Raises:
+            ToolError: None is free, or the rate is spent; the text says when to try again.
+        """
+        if self._max_concurrency is not None and self._running >= self._max_concurrency:
+            raise ToolError(
+                f"tool {self._tool_name!r} is busy: {self._running} of {self._max_concurrency} calls allowed at once "
+                "are running; try again when one has ended"
+            )
+        if self._rate_limit is not None:
+            self._spend(self._rate_limit)
+        self._running += 1
+
+    def leave(self) -> None:
+        """Give the slot back."""
+        self._running -= 1
+
+    def _spend(self, limit: RateLimit) -> None:
+        now = self._clock()
+        per_second = limit.calls / limit.per_seconds
+        self._tokens = min(limit.calls, self._tokens + (now - self._counted_at) * per_second)
+        self._counted_at = now
+        if self._tokens < 1:
+            wait_seconds = (1 - self._tokens) / per_second
+            raise ToolError(
+                f"tool {self._tool_name!r} was called too often: {limit.calls} calls in {limit.per_seconds:g} seconds "
+                f"are allowed; try again in {wait_seconds:.3g} seconds"
+            )
+        self._tokens -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """How one function is run.
+
+    Attributes:
+        is_async: Its call gives a coroutine or an async generator, run wholly in the caller's task.
+        timeout_seconds: After it the call is given up.
+    """
+
+    function: Callable[..., Any]
+    tool_name: str
+    is_async: bool
+    timeout_seconds: float | None
+    gate: Gate
+    workers: Workers
+
+    async def run(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, then: Callable[[Any], Any]
+    ) -> tuple[Any, bool]:
+        """Call the function within its limits.
+
+        Args:
+            args: What it takes by position.
+            kwargs: What it takes by name.
+            then: Applied in the same thread to the value of a sync function, so that rendering a large
+                result does not hold up the event loop.
+
+        Returns:
+            The value, and whether `then` has been applied to it.
+
+        Raises:
+            ToolError: A limit was reached, or the deadline passed.
+        """
+        self.gate.enter()
+        if self.is_async:
+            try:
+                return await self._within_deadline(self._run_async(args, kwargs)), False
+            finally:
+                self.gate.leave()
+        # A sync function keeps its slot until its thread has ended, even if nobody waits for it any more.
+        job = self.workers.submit(lambda: self._run_sync(args, kwargs, then), on_end=self.gate.leave)
+        value, done = await self._within_deadline(job)
+        if not done:  # a sync wrapper round an async function
+            value = await self._within_deadline(_settle_async(value))
+        return value, done
+
+    async def _run_async(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return await _settle_async(self.function(*args, **kwargs))
+
+    def _run_sync(self, args: tuple[Any, ...], kwargs: dict[str, Any], then: Callable[[Any], Any]) -> tuple[Any, bool]:
+        value = self.function(*args, **kwargs)
+        if inspect.isawaitable(value) or inspect.isasyncgen(value):
+            return value, False
+        return then(value), True
+
+    async def _within_deadline(self, work: Any) -> Any:
+        if self.timeout_seconds is None:
+            return await work
+        try:
+            async with asyncio.timeout(self.timeout_seconds) as deadline:
+                return await work
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            left = "was stopped" if self.is_async else "may still be running; its answer is dropped"
+            raise ToolError(
+                f"tool {self.tool_name!r} did not finish within {self.timeout_seconds:g} seconds and {left}; "
+                "ask for less, or try again later"
+            ) from None
+
+
+async def _settle_async(value: Any) -> Any:
+    """Await what can be awaited and collect what is streamed."""
+    if inspect.isawaitable(value):
+        value = await value
+    if inspect.isasyncgen(value):
+        return [item async for item in value]
+    return value
+
+
+def calls_asynchronously(function: Callable[..., Any]) -> bool:
+    """Tell whether calling gives a coroutine or an async generator, without calling."""
+    while hasattr(function, "func") and not inspect.isroutine(function):  # functools.partial
+        function = function.func
+    candidates = [function]
+    if not inspect.isroutine(function):
+        candidates.append(type(function).__call__)
+    return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in candidates)

@@ -1,0 +1,333 @@
+"""Messages over this process's standard streams, one a line; everything else is kept off them.
+
+Source: MCP 2026-07-28, stdio transport. The server must write nothing but messages to stdout.
+"""
+
+import asyncio
+import contextlib
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from twofold.errors import InvalidRequest, ProtocolError
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""A longer line is refused, so that a peer cannot take all memory with one."""
+MAX_RUNNING = 256
+"""With so many requests running, reading waits: a peer that sends faster than tools run is slowed down."""
+GRACE_SECONDS = 2.0
+"""After the peer has closed its end, so long may running calls go on. Clients wait about as long before they kill."""
+_READ_BYTES = 256 * 1024
+
+
+class Receiver(Protocol):
+    """What takes the lines."""
+
+    on_ended: Callable[[], None] | None
+    """Set by the transport; called when a request has been worked off."""
+
+    @property
+    def running(self) -> int:
+        """How many requests are being worked on."""
+        ...
+
+    def receive(self, line: bytes) -> None:
+        """Take one line."""
+        ...
+
+    def refuse_line(self, error: ProtocolError) -> None:
+        """Answer a line that could not be handed over."""
+        ...
+
+    async def close(self, *, grace_seconds: float) -> None:
+        """Finish or give up what is running."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The real stdin and stdout, as private file descriptors that no child inherits."""
+
+    input_fd: int
+    output_fd: int
+
+
+@contextlib.contextmanager
+def claim_streams() -> Iterator[Streams]:
+    """Take the real stdin and stdout for messages.
+
+    Meanwhile file descriptor 0 is empty and 1 leads to stderr, for this process and its children: prints,
+    banners of native code and children's output cannot get among the messages, and no child reads them.
+    """
+    saved_in, saved_out = os.dup(0), os.dup(1)
+    try:
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what was printed before now goes to stderr too
+        yield Streams(saved_in, saved_out)
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        os.dup2(saved_in, 0)
+        os.dup2(saved_out, 1)
+        os.close(saved_in)
+        os.close(saved_out)
+
+
+class LineBuffer:
+    """Bytes → lines, with a bound; what is too long is skipped to its end."""
+
+    def __init__(self, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._is_skipping = False
+
+    def feed(self, data: bytes) -> Iterator[bytes | None]:
+        """Give each line that ends in `data`, without its end; None for one that was too long."""
+        *ended, rest = data.split(b"\n")
+        for piece in ended:
+            if self._is_skipping:
+                self._is_skipping = False
+                continue
+            line = b"".join((*self._parts, piece)) if self._parts else piece
+            self._parts, self._size = [], 0
+            if len(line) > self._max_bytes:
+                yield None
+            elif line.strip():
+                yield line
+        if rest and not self._is_skipping:
+            self._parts.append(rest)
+            self._size += len(rest)
+            if self._size > self._max_bytes:
+                self._parts, self._size, self._is_skipping = [], 0, True
+                yield None
+
+    def finish(self) -> bytes | None:
+        """Give the last line if the stream ended without a line end."""
+        line = b"".join(self._parts)
+        self._parts = []
+        return line if line.strip() else None
+
+
+class LineWriter:
+    """Messages → lines on a file descriptor. Writing never blocks the event loop."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.WriteTransport | None = None
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self.is_broken = asyncio.Event()
+        self.on_room: Callable[[], None] | None = None
+
+    async def open(self, fd: int) -> None:
+        """Start writing to a descriptor, which is closed with the writer."""
+        loop = asyncio.get_running_loop()
+        protocol = _WriterProtocol(self)
+        if _can_be_polled(fd) and not _is_stderr(fd):
+            self._transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(fd, "wb", 0))
+        else:
+            self._transport = _BlockingTransport(fd, protocol)
+
+    def write(self, message: bytes) -> None:
+        """Send one message; a peer that has gone gets nothing more."""
+        if self._transport is not None and not self.is_broken.is_set():
+            self._transport.write(message + b"\n")
+
+    async def drain(self) -> None:
+        """Wait until the peer has taken enough that there is room again."""
+        await self._has_room.wait()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the peer keeps up."""
+        return self._has_room.is_set()
+
+    def set_room(self, *, has_room: bool) -> None:
+        """Take note of whether the peer keeps up."""
+        if has_room:
+            self._has_room.set()
+            if self.on_room is not None:
+                self.on_room()
+        else:
+            self._has_room.clear()
+
+    async def close(self, *, grace_seconds: float) -> None:
+        """Send what is buffered, within a bound, and close."""
+        if self._transport is None:
+            return
+        self._transport.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_seconds):
+                await self.is_broken.wait()
+        self._transport.abort()
+
+
+class _WriterProtocol(asyncio.Protocol):
+    """Flow control of the write end."""
+
+    def __init__(self, writer: LineWriter) -> None:
+        self._writer = writer
+
+    def pause_writing(self) -> None:
+        self._writer.set_room(has_room=False)
+
+    def resume_writing(self) -> None:
+        self._writer.set_room(has_room=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._writer.is_broken.set()
+        self._writer.set_room(has_room=True)
+
+
+class _BlockingTransport(asyncio.WriteTransport):
+    """A file or terminal: it cannot be polled, or must not be made non-blocking because others share it."""
+
+    def __init__(self, fd: int, protocol: _WriterProtocol) -> None:
+        super().__init__()
+        self._file = os.fdopen(fd, "wb")
+        self._protocol = protocol
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:  # the reader has gone
+            self._protocol.connection_lost(error)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # what could not be flushed has no reader
+            self._file.close()
+        self._protocol.connection_lost(None)
+
+    def abort(self) -> None:
+        self.close()
+
+
+class _ReaderProtocol(asyncio.Protocol):
+    """Hands the bytes on and says when they end."""
+
+    def __init__(self, on_data: Callable[[bytes], None]) -> None:
+        self._on_data = on_data
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self._on_data(data)
+
+    def eof_received(self) -> None:
+        self.ended.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+
+def _can_be_polled(fd: int) -> bool:
+    """Tell a pipe or socket from a file, and from a terminal, which is shared and stays as it is."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _is_stderr(fd: int) -> bool:
+    """Tell whether messages go where stderr goes (`2>&1`), which must then stay a blocking stream."""
+    return os.path.sameopenfile(fd, 2)
+
+
+async def _read(fd: int, on_data: Callable[[bytes], None], *, may_read: "_Valve") -> None:
+    """Hand on what arrives at a descriptor until it ends, reading only while the valve is open."""
+    loop = asyncio.get_running_loop()
+    protocol = _ReaderProtocol(on_data)
+    if _can_be_polled(fd):
+        transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(os.dup(fd), "rb", 0))
+        may_read.attach(transport)
+        try:
+            await protocol.ended.wait()
+        finally:
+            transport.close()
+        return
+    thread = threading.Thread(target=_read_file, args=(fd, loop, protocol, may_read), daemon=True)
+    thread.start()
+    await protocol.ended.wait()
+
+
+def _read_file(fd: int, loop: asyncio.AbstractEventLoop, protocol: _ReaderProtocol, may_read: "_Valve") -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
+        while data := os.read(fd, _READ_BYTES):
+            may_read.is_open.wait()
+            loop.call_soon_threadsafe(protocol.data_received, data)
+        loop.call_soon_threadsafe(protocol.ended.set)
+
+
+class _Valve:
+    """Stops the reading while the peer is ahead of the tools, or does not read its answers."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.ReadTransport | None = None
+        self.is_open = threading.Event()
+        self.is_open.set()
+
+    def attach(self, transport: asyncio.ReadTransport) -> None:
+        self._transport = transport
+
+    def set(self, *, is_open: bool) -> None:
+        if is_open == self.is_open.is_set():
+            return
+        if is_open:
+            self.is_open.set()
+        else:
+            self.is_open.clear()
+        if self._transport is not None and not self._transport.is_closing():
+            if is_open:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+
+async def serve_lines(streams: Streams, connect: Callable[[LineWriter], Receiver], *, stop: asyncio.Event) -> None:
+    """Serve one peer until it closes its end, is gone, or `stop` is set.
+
+    Args:
+        streams: Where the messages come from and go to.
+        connect: Makes what takes the lines, from what takes the answers.
+        stop: Set from outside to end the serving.
+    """
+    writer = LineWriter()
+    await writer.open(os.dup(streams.output_fd))
+    receiver = connect(writer)
+    buffer = LineBuffer()
+    valve = _Valve()
+
+    def take(line: bytes | None) -> None:
+        if line is None:
+            receiver.refuse_line(InvalidRequest(f"the line is longer than {MAX_MESSAGE_BYTES} bytes; send less"))
+        else:
+            receiver.receive(line)
+
+    def turn_valve() -> None:
+        valve.set(is_open=receiver.running < MAX_RUNNING and writer.has_room)
+
+    def take_all(data: bytes) -> None:
+        for line in buffer.feed(data):
+            take(line)
+        turn_valve()
+
+    receiver.on_ended = writer.on_room = turn_valve
+    reading = asyncio.create_task(_read(streams.input_fd, take_all, may_read=valve))
+    others = [asyncio.create_task(each) for each in (writer.is_broken.wait(), stop.wait())]
+    try:
+        await asyncio.wait((reading, *others), return_when=asyncio.FIRST_COMPLETED)
+        last = buffer.finish() if reading.done() else None
+        if last is not None:
+            take(last)
+    finally:
+        for task in (reading, *others):
+            task.cancel()
+        await asyncio.gather(reading, *others, return_exceptions=True)
+        await receiver.close(grace_seconds=GRACE_SECONDS)
+        await writer.close(grace_seconds=GRACE_SECONDS)

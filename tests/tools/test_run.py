@@ -1,0 +1,110 @@
+"""Limits, threads and what calls asynchronously."""
+
+import asyncio
+import functools
+
+import pytest
+
+from twofold.errors import InvalidDefinition, ToolError
+from twofold.tools.run import Gate, RateLimit, calls_asynchronously
+from twofold.tools.workers import Workers
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        ("5/s", RateLimit(5, 1)),
+        ("100 / min", RateLimit(100, 60)),
+        ("1000/hour", RateLimit(1000, 3600)),
+        (RateLimit(1, 2), RateLimit(1, 2)),
+    ],
+)
+def test_rates_are_read(given, limit):
+    assert RateLimit.parse(given) == limit
+
+
+@pytest.mark.parametrize("given", ["5", "5/day", "-1/s", "x/s", 5, None, ""])
+def test_what_is_no_rate_is_refused(given):
+    with pytest.raises(InvalidDefinition, match=r"^rate_limit: expected '5/s'"):
+        RateLimit.parse(given)
+
+
+@pytest.mark.parametrize(("calls", "per_seconds"), [(0, 1), (1, 0), (1, -1)])
+def test_a_rate_that_allows_nothing_is_refused(calls, per_seconds):
+    with pytest.raises(InvalidDefinition):
+        RateLimit(calls, per_seconds)
+
+
+def test_a_spent_rate_comes_back_with_time():
+    now = [0.0]
+    gate = Gate("t", max_concurrency=None, rate_limit=RateLimit(2, 10), clock=lambda: now[0])
+    gate.enter()
+    gate.enter()
+    with pytest.raises(ToolError, match="try again in 5 seconds"):
+        gate.enter()
+    now[0] = 5.0
+    gate.enter()
+    with pytest.raises(ToolError, match="try again in 5 seconds"):
+        gate.enter()
+
+
+def test_a_busy_gate_spends_no_rate():
+    gate = Gate("t", max_concurrency=1, rate_limit=RateLimit(2, 10), clock=lambda: 0.0)
+    gate.enter()
+    with pytest.raises(ToolError, match="is busy"):
+        gate.enter()
+    gate.leave()
+    gate.enter()
+
+
+class Callable:
+    async def __call__(self) -> None: ...
+
+    async def method(self) -> None: ...
+
+    def sync(self) -> None: ...
+
+
+async def generator():
+    yield 1
+
+
+def test_async_callables_of_every_kind_are_known():
+    assert [
+        calls_asynchronously(each)
+        for each in (Callable(), Callable().method, functools.partial(Callable().method), generator)
+    ] == [True] * 4
+    assert [
+        calls_asynchronously(each) for each in (Callable().sync, functools.partial(Callable().sync), print, lambda: 1)
+    ] == [False] * 4
+
+
+async def test_a_worker_runs_in_the_callers_context():
+    import contextvars
+
+    variable = contextvars.ContextVar("variable", default="unset")
+    variable.set("set")
+    assert await Workers().submit(variable.get) == "set"
+
+
+async def test_a_dropped_outcome_still_ends():
+    ended = asyncio.Event()
+    future = Workers().submit(lambda: 1, on_end=ended.set)
+    future.cancel()
+    await ended.wait()
+
+
+async def test_a_failure_reaches_who_waits():
+    workers = Workers(max_threads=1)
+    with pytest.raises(ZeroDivisionError):
+        await workers.submit(lambda: 1 / 0)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await workers.submit(lambda: next(iter(())))
+    assert await workers.submit(lambda: 2) == 2
+
+
+async def test_more_jobs_than_threads_are_all_done():
+    workers = Workers(max_threads=2)
+    assert await asyncio.gather(*(workers.submit(lambda number=number: number) for number in range(50))) == list(
+        range(50)
+    )

@@ -1,0 +1,252 @@
+"""Standard streams carry messages only: framing as values, then a real process over real pipes."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracle import judge_message
+from twofold.transports.stdio import LineBuffer
+
+REVISION = "2025-06-18"
+
+
+@given(st.lists(st.binary().filter(lambda line: b"\n" not in line and line.strip())), st.integers(1, 7))
+def test_lines_come_out_whole_however_they_arrive(lines, size):
+    """A stream has no message borders but the line ends."""
+    data = b"".join(line + b"\n" for line in lines)
+    buffer = LineBuffer()
+    found = [line for start in range(0, len(data), size) for line in buffer.feed(data[start : start + size])]
+    assert found == lines
+    assert buffer.finish() is None
+
+
+def test_a_last_line_without_an_end_is_not_lost():
+    buffer = LineBuffer()
+    assert list(buffer.feed(b"one\ntwo")) == [b"one"]
+    assert buffer.finish() == b"two"
+
+
+@pytest.mark.parametrize(
+    "pieces", [[b"12345\nok\n"], [b"123", b"45", b"67\nok\n"], [b"12345", b"\nok\n"], [b"1234567890", b"123456\nok\n"]]
+)
+def test_a_line_that_is_too_long_is_told_once_and_the_next_one_read(pieces):
+    buffer = LineBuffer(max_bytes=4)
+    assert [line for piece in pieces for line in buffer.feed(piece)] == [None, b"ok"]
+
+
+def test_empty_lines_are_nothing():
+    assert list(LineBuffer().feed(b"\n \r\n\t\nx\n")) == [b"x"]
+
+
+SERVER = """
+import os, subprocess, sys, time
+print("said before serving")
+from twofold import MCPServer
+mcp = MCPServer("s")
+
+@mcp.tool()
+def chatty() -> str:
+    print("a print")
+    os.write(1, b"a native banner\\n")
+    subprocess.run([sys.executable, "-c", "import sys; sys.stdin.read(); print('a child')"], timeout=20)
+    return "done"
+
+@mcp.tool()
+def read_stdin() -> str:
+    return repr(sys.stdin.read())
+
+@mcp.tool()
+def huge() -> str:
+    return "x" * 3_000_000
+
+@mcp.tool()
+def leave() -> str:
+    sys.exit(3)
+
+@mcp.tool()
+def hang() -> str:
+    time.sleep(600)
+    return ""
+
+@mcp.tool()
+async def quick() -> str:
+    return "now"
+
+mcp.run()
+"""
+
+
+class Process:
+    """A server as a real child process."""
+
+    def __init__(self, *, stdin: int = subprocess.PIPE, stdout: int = subprocess.PIPE) -> None:
+        self.popen = subprocess.Popen(
+            [sys.executable, "-c", SERVER], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
+        )
+        self.stderr: list[bytes] = []
+        self._drain = threading.Thread(target=self._read_stderr, daemon=True)
+        self._drain.start()
+
+    def _read_stderr(self) -> None:
+        self.stderr.extend(self.popen.stderr)
+
+    def send(self, method: str, params: dict | None = None, *, id: object = None) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+        if id is not None:
+            message["id"] = id
+        self.popen.stdin.write(json.dumps(message).encode() + b"\n")
+        self.popen.stdin.flush()
+
+    def receive(self, method: str | None = None) -> dict:
+        message = json.loads(self.popen.stdout.readline())
+        judge_message(message, revision=REVISION, method=method)
+        return message
+
+    def start(self) -> "Process":
+        self.send(
+            "initialize",
+            {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
+            id=0,
+        )
+        self.receive("initialize")
+        self.send("notifications/initialized")
+        return self
+
+    def call(self, name: str, id: object = 1) -> str:
+        self.send("tools/call", {"name": name}, id=id)
+        return self.receive("tools/call")["result"]["content"][0]["text"]
+
+    def end(self) -> int:
+        self.popen.stdin.close()
+        code = self.popen.wait(20)
+        self._drain.join(20)
+        self.popen.stdout.close()
+        self.popen.stderr.close()
+        return code
+
+
+@pytest.fixture
+def process():
+    running = Process().start()
+    try:
+        yield running
+    finally:
+        if running.popen.poll() is None:
+            running.popen.kill()
+        with contextlib.suppress(BrokenPipeError):
+            running.end()
+
+
+def test_prints_banners_and_children_stay_off_the_messages(process):
+    """A24, T01, T07: stdout carries messages only; the rest goes to stderr."""
+    assert process.call("chatty") == "done"
+    assert process.call("quick") == "now"
+    assert process.end() == 0
+    told = b"".join(process.stderr)
+    assert all(each in told for each in (b"said before serving", b"a print", b"a native banner", b"a child"))
+
+
+def test_a_tool_that_reads_stdin_finds_it_empty(process):
+    assert process.call("read_stdin") == "''"
+
+
+def test_large_results_arrive_while_others_wait(process):
+    """T04: a result far larger than the pipe's buffer."""
+    for number in range(3):
+        process.send("tools/call", {"name": "huge"}, id=f"huge {number}")
+    process.send("tools/call", {"name": "quick"}, id="quick")
+    answers = {message["id"]: message for message in (process.receive("tools/call") for _ in range(4))}
+    assert set(answers) == {"huge 0", "huge 1", "huge 2", "quick"}
+    assert all(len(answers[f"huge {number}"]["result"]["content"][0]["text"]) == 3_000_000 for number in range(3))
+
+
+def test_broken_bytes_do_not_end_the_server(process):
+    """T02."""
+    for line in (b"\xff\xfe\n", b"this is not json\n", b"\n", b"[" * 100_000 + b"\n"):
+        process.popen.stdin.write(line)
+    process.popen.stdin.flush()
+    assert [process.receive()["error"]["code"] for _ in range(3)] == [-32700, -32700, -32600]
+    assert process.call("quick") == "now"
+
+
+def test_a_tool_that_exits_ends_its_call_and_not_the_server(process):
+    """Never a dead server."""
+    assert process.call("leave").startswith("Error executing tool leave (reference ")
+    assert process.call("quick") == "now"
+
+
+def test_the_server_ends_when_its_client_closes_the_stream_even_with_a_hanging_tool(process):
+    """stdio, shutdown: exit promptly when standard input is closed."""
+    process.send("tools/call", {"name": "hang"}, id=1)
+    assert process.call("quick", id=2) == "now"
+    assert process.end() == 0
+
+
+def test_requests_sent_before_the_stream_closed_are_answered(process):
+    process.send("tools/call", {"name": "quick"}, id=1)
+    process.popen.stdin.close()
+    assert process.receive("tools/call")["result"]["content"][0]["text"] == "now"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_quietly(process, number):
+    process.popen.send_signal(number)
+    assert process.popen.wait(20) == 0
+    process.end()
+    assert not any(b"Traceback" in line for line in process.stderr)
+
+
+def test_a_client_that_vanishes_ends_the_server():
+    process = Process().start()
+    process.popen.stdout.close()
+    process.send("tools/call", {"name": "huge"}, id=1)
+    assert process.popen.wait(20) == 0
+    process.popen.stdin.close()
+    process._drain.join(20)
+    process.popen.stderr.close()
+
+
+def test_files_serve_as_streams_too(tmp_path):
+    """A shell redirects: `server < requests > answers`."""
+    requests = [
+        {
+            "jsonrpc": "2.0",
+            "id": 0,
+            "method": "initialize",
+            "params": {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
+        },
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "quick"}},
+    ]
+    asked, answered = tmp_path / "requests", tmp_path / "answers"
+    asked.write_text("\n".join(json.dumps(request) for request in requests))
+    with asked.open("rb") as stdin, answered.open("wb") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-c", SERVER], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in answered.read_text().splitlines()]
+    assert [answer["id"] for answer in answers] == [0, 1]
+    assert os.path.getsize(answered) == sum(len(line) + 1 for line in answered.read_bytes().split(b"\n")) - 1
+
+
+def test_a_slow_reader_slows_the_server_down_and_loses_nothing(process):
+    """Bounded: the server stops reading while its answers are not taken."""
+    count = 2000
+
+    def send_all() -> None:
+        for number in range(count):
+            process.send("tools/call", {"name": "quick"}, id=number)
+
+    sender = threading.Thread(target=send_all)
+    sender.start()
+    answers = [process.receive("tools/call")["id"] for _ in range(count)]
+    sender.join(20)
+    assert sorted(answers) == list(range(count))
