@@ -16,7 +16,7 @@ from twofold.protocol.content import (
     TextContent,
 )
 from twofold.protocol.jsonrpc import decode_message
-from twofold.protocol.messages import CallToolResult, CancelledParams, ListenParams, Params, RequestMeta
+from twofold.protocol.messages import CallToolResult, CancelledParams, ListenParams, Params
 from twofold.protocol.tool import ToolDefinition
 
 EXAMPLES = Path(os.environ.get("TWOFOLD_SPEC", "")) / "2026-07-28" / "examples"
@@ -57,8 +57,7 @@ def test_example_requests_are_read(folder):
         message = decode_message(path.read_bytes())
         assert message.is_request
         params = msgspec.json.decode(message.params, type=Params)
-        meta = msgspec.json.decode(params.meta, type=RequestMeta)
-        assert meta.protocol_version == "2026-07-28", path
+        assert params.meta.protocol_version == "2026-07-28", path
         if message.method == "subscriptions/listen":
             assert msgspec.json.decode(message.params, type=ListenParams).notifications.tools_list_changed is not None
         if message.method == "tools/call":

@@ -87,7 +87,7 @@ async def test_both_eras_are_served_on_one_connection():
                 }
             },
             -32602,
-            "_meta lacks io.modelcontextprotocol/clientCapabilities",
+            "tools/list: the params do not fit: Expected `object | null`, got `array`",
         ),
         ("tools/list", {"_meta": 5}, -32602, "tools/list: the params do not fit: "),
         (

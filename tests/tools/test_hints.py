@@ -6,7 +6,8 @@ import pytest
 
 from twofold.errors import InvalidDefinition
 from twofold.protocol.tool import ToolAnnotations
-from twofold.tools.hints import DEFAULTS, ContradictingHints, check_hints
+from twofold.tools.complaints import DefinitionWarning
+from twofold.tools.hints import DEFAULTS, check_hints
 
 
 def test_the_defaults_are_the_pessimistic_ones():
@@ -64,9 +65,9 @@ CONTRADICTION = (
 def test_destructive_beside_read_only_is_a_warning_an_error_under_strict():
     """The hints as given are still published; `strict=True` refuses them (A15)."""
     given = ToolAnnotations(read_only_hint=True, destructive_hint=True)
-    with pytest.warns(ContradictingHints) as caught:
+    with pytest.warns(DefinitionWarning) as caught:
         assert check_hints(given, tool_name="t", strict=False) is given
-    assert [str(warning.message) for warning in caught] == [CONTRADICTION]
+    assert [(str(warning.message), warning.filename) for warning in caught] == [(CONTRADICTION, __file__)]
     with pytest.raises(InvalidDefinition) as refused:
         check_hints(given, tool_name="t", strict=True)
     assert str(refused.value) == CONTRADICTION

@@ -76,6 +76,8 @@ ALLOWED = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-
         ("SEARCH", ["search"]),
         ("clear-catalog", ["clear_catalog"]),
         ("clear_catalogue", ["clear_catalog"]),
+        ("summary", ["price_summary"]),
+        ("ar", []),
         ("zzz", []),
         ("x" * 10_000, []),
         (None, []),

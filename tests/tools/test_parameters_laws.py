@@ -7,13 +7,13 @@ valid binds, or fails in a named format or an author's own validator.
 import datetime
 import decimal
 import enum
+import inspect
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import make_dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
-import pytest
 import typing_extensions
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -223,6 +223,8 @@ def near_objects(draw: st.DrawFn, schema: dict[str, Any], root: dict[str, Any], 
     for name, part in schema.get("properties", {}).items():
         if name in schema.get("required", ()) or draw(st.booleans()):
             made[name] = draw(near_values(part, root, depth + 1))
+            if depth == 0 and draw(st.integers(0, 3)) == 0:
+                made[name] = json.dumps(made[name])
     rest = schema.get("additionalProperties")
     if isinstance(rest, dict):
         keys = schema.get("propertyNames", {}).get("enum", KEYS)
@@ -233,8 +235,6 @@ def near_objects(draw: st.DrawFn, schema: dict[str, Any], root: dict[str, Any], 
 
 def build(types: dict[str, Any], defaults: set[str]) -> Parameters:
     def take(**kwargs: Any) -> None: ...
-
-    import inspect
 
     take.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -273,7 +273,7 @@ def read_misfits(arguments: dict[str, Json], schema: dict[str, Any]) -> dict[str
 
 
 quickly = settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
@@ -306,3 +306,48 @@ def test_what_is_valid_under_the_published_schema_binds(data: st.DataObject, typ
         assume(isinstance(arguments, dict))
         if oracle.is_valid(arguments):
             parameters.bind(json.dumps(arguments).encode())
+
+
+@given(data=st.data(), types=st.dictionaries(st.sampled_from("xyz"), all_types, min_size=1, max_size=2))
+@quickly
+def test_what_is_text_inside_text_is_read_once(data: st.DataObject, types: dict[str, Any]) -> None:
+    """A value sent as JSON inside a string binds like the value itself, unless the string itself fits."""
+    parameters = build(types, set())
+    schema = parameters.schema
+    arguments = data.draw(near_values(schema, schema))
+    assume(isinstance(arguments, dict) and Draft202012Validator(schema).is_valid(arguments))
+    assume(binds(parameters, arguments))
+    quoted = {name: json.dumps(value) for name, value in arguments.items()}
+    assert binds(parameters, quoted)
+
+
+@given(raw=st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
+@settings(max_examples=300, deadline=None)
+def test_arbitrary_bytes_bind_or_are_refused_in_words(raw: bytes) -> None:
+    """Whatever the bytes, nothing but an error for the peer or the model comes out."""
+    assert_only_known_errors(raw)
+
+
+@given(value=values, cut=st.integers(0, 60), at=st.integers(0, 60), more=st.binary(max_size=3))
+@settings(max_examples=300, deadline=None)
+def test_damaged_json_binds_or_is_refused_in_words(value: Json, cut: int, at: int, more: bytes) -> None:
+    """JSON cut short, or with bytes thrown in, is refused like any other."""
+    raw = json.dumps({"x": value, "z": value}).encode()
+    assert_only_known_errors(raw[: len(raw) - cut])
+    assert_only_known_errors(raw[:at] + more + raw[at:])
+
+
+def take_several(x: Any, y: list[int] = [], z: dict[str, Tree] | None = None) -> None: ...
+
+
+SEVERAL = build_parameters(take_several, tool_name="take", context_type=Asked)
+
+
+def assert_only_known_errors(raw: bytes) -> None:
+    try:
+        positional, named = SEVERAL.bind(raw)
+    except (ArgumentsRefused, ProtocolError) as error:
+        assert str(error)
+    else:
+        assert positional == ()
+        assert "x" in named

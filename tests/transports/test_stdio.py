@@ -84,12 +84,16 @@ mcp.run()
 """
 
 
+# With PYTHONUNBUFFERED a print before `run()` is out before anyone could divert it.
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+
+
 class Process:
     """A server as a real child process."""
 
     def __init__(self, *, stdin: int = subprocess.PIPE, stdout: int = subprocess.PIPE) -> None:
         self.popen = subprocess.Popen(
-            [sys.executable, "-c", SERVER], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
+            [sys.executable, "-c", SERVER], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=ENVIRONMENT
         )
         self.stderr: list[bytes] = []
         self._drain = threading.Thread(target=self._read_stderr, daemon=True)
@@ -229,7 +233,13 @@ def test_files_serve_as_streams_too(tmp_path):
     asked.write_text("\n".join(json.dumps(request) for request in requests))
     with asked.open("rb") as stdin, answered.open("wb") as stdout:
         done = subprocess.run(
-            [sys.executable, "-c", SERVER], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False
+            [sys.executable, "-c", SERVER],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+            env=ENVIRONMENT,
         )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in answered.read_text().splitlines()]

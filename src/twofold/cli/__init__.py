@@ -1,0 +1,71 @@
+"""The `twofold` command: serve, list and call tools from a shell. One file a command."""
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TextIO
+
+from twofold.cli.failures import CommandFailure, Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the `twofold` command.
+
+    Args:
+        arguments: As on the command line, without the program's name; None reads the command line.
+
+    Returns:
+        The exit code: see `Exit`.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = _run(given)
+        sys.stdout.flush()
+    except CommandFailure as failure:
+        _complain(str(failure))
+        return failure.exit_code
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains while it ends
+        return Exit.PIPE_CLOSED
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if len(arguments) == 2 and arguments[0] == "serve" and not arguments[1].startswith("-"):
+        # What hosts run at every start: without the 0.1 s that the command line's libraries take to load.
+        from twofold.cli.serve import serve  # noqa: PLC0415
+
+        return serve(arguments[1])
+    from cyclopts import CycloptsError  # noqa: PLC0415 - see above
+
+    from twofold.cli.commands import app  # noqa: PLC0415
+
+    try:
+        code = app(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _complain(f"{str(error).rstrip('.')}; see twofold --help")
+        return Exit.BAD_USAGE
+    return int(code or Exit.RESULT)
+
+
+def _complain(text: str) -> None:
+    """Write one line to stderr, with nothing in it that a terminal would obey."""
+    line = " ".join(text.split())
+    shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+    sys.stderr.write(f"twofold: {shown}\n")
+
+
+def _show_warning(  # noqa: PLR0917 - as the interpreter calls it
+    message: Warning | str,
+    category: type[Warning],  # noqa: ARG001 - the interpreter gives it
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001
+    line: str | None = None,  # noqa: ARG001
+) -> None:
+    _complain(f"warning: {message} ({filename}, line {lineno})")

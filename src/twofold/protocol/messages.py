@@ -15,16 +15,8 @@ LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "cr
 LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 """RFC 5424's severities, from the least to the most severe."""
 
-_ABSENT = msgspec.Raw(b"")
-
-
-class Params(msgspec.Struct, frozen=True, gc=False):
-    """What any request may carry; methods with parameters of their own read theirs from the same bytes."""
-
-    meta: msgspec.Raw = msgspec.field(default=_ABSENT, name="_meta")
-    name: str = ""
-    arguments: msgspec.Raw = _ABSENT
-    cursor: str | None = None
+ABSENT = msgspec.Raw(b"")
+"""Stands where a message has nothing; told by identity."""
 
 
 class RequestMeta(msgspec.Struct, frozen=True, gc=False):
@@ -34,10 +26,30 @@ class RequestMeta(msgspec.Struct, frozen=True, gc=False):
     """
 
     protocol_version: str = msgspec.field(default="", name="io.modelcontextprotocol/protocolVersion")
-    client_capabilities: msgspec.Raw = msgspec.field(default=_ABSENT, name="io.modelcontextprotocol/clientCapabilities")
-    client_info: msgspec.Raw = msgspec.field(default=_ABSENT, name="io.modelcontextprotocol/clientInfo")
+    client_capabilities: dict[str, msgspec.Raw] | None = msgspec.field(
+        default=None, name="io.modelcontextprotocol/clientCapabilities"
+    )
+    client_info: msgspec.Raw = msgspec.field(default=ABSENT, name="io.modelcontextprotocol/clientInfo")
     log_level: LogLevel | None = msgspec.field(default=None, name="io.modelcontextprotocol/logLevel")
     progress_token: RequestId | None = msgspec.field(default=None, name="progressToken")
+
+
+NO_META = RequestMeta()
+
+
+class Params(msgspec.Struct, frozen=True, gc=False):
+    """What any request may carry; methods with parameters of their own read theirs from the same bytes."""
+
+    meta: RequestMeta = msgspec.field(default=NO_META, name="_meta")
+    name: str = ""
+    arguments: msgspec.Raw = ABSENT
+    cursor: str | None = None
+
+
+class WholeMeta(msgspec.Struct, frozen=True):
+    """A request's whole `_meta`, for a tool that asks for its context."""
+
+    meta: dict[str, Json] = msgspec.field(default_factory=dict, name="_meta")
 
 
 class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):

@@ -39,9 +39,7 @@ UNREADABLE_ID = "unreadable"
 """Stands in an error about a message whose id could not be read, where the revision insists on one."""
 
 _decode_params = msgspec.json.Decoder(Params).decode
-_decode_meta = msgspec.json.Decoder(RequestMeta).decode
 _decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
-_NO_META = RequestMeta()
 
 
 class Writer(Protocol):
@@ -165,15 +163,14 @@ class Connection:
     def _read_request(self, message: Message, request_id: RequestId) -> Request:
         try:
             params = _decode_params(message.params)
-            meta = _decode_meta(params.meta) if bytes(params.meta) else _NO_META
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidParams(f"{message.method}: the params do not fit: {error}") from None
-        codec = self._choose_codec(message.method, meta)
+        codec = self._choose_codec(message.method, params.meta)
         if message.method not in codec.methods:
             raise MethodNotFound(f"method {message.method!r:.80} does not exist in revision {codec.revision}")
         if request_id in self._in_flight:
             raise InvalidRequest(f"the id {request_id!r:.80} is in use by a request that is not answered yet")
-        return Request(request_id, message.method, params, message.params, meta, codec)
+        return Request(request_id, message.method, params, message.params, codec)
 
     def _choose_codec(self, method: str, meta: RequestMeta) -> Codec:
         """Tell the era: a version in `_meta` is the request's own, else the session's holds."""
@@ -184,7 +181,7 @@ class Connection:
                 "Unsupported protocol version",
                 {"supported": list(SUPPORTED_REVISIONS), "requested": meta.protocol_version},
             )
-        if bytes(meta.client_capabilities)[:1] != b"{":
+        if meta.client_capabilities is None:
             raise InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities, an object; {} says none")
         return self.offer.codecs.per_request
 

@@ -10,15 +10,16 @@ import msgspec
 from twofold.errors import InvalidParams, InvalidRequest
 from twofold.protocol.jsonrpc import RequestId
 from twofold.protocol.messages import (
+    ABSENT,
     LOG_LEVELS,
     Faces,
     InitializeParams,
     ListenParams,
     LogLevel,
     Params,
-    RequestMeta,
     SetLevelParams,
     SubscriptionFilter,
+    WholeMeta,
 )
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import Codec
@@ -43,7 +44,6 @@ class Request:
     method: str
     params: Params
     raw_params: msgspec.Raw
-    meta: RequestMeta
     codec: Codec
 
 
@@ -84,8 +84,8 @@ def _call_tool(connection: "Connection", request: Request) -> Work:
     if not params.name:
         raise InvalidParams("tools/call: params.name is missing; it names the tool")
     registered = connection.offer.registry.get(params.name)
-    arguments = bytes(params.arguments)
-    if arguments in (b"", b"null"):
+    arguments = b"{}" if params.arguments is ABSENT else bytes(params.arguments)
+    if arguments == b"null":
         arguments = b"{}"
 
     async def work() -> bytes:
@@ -109,21 +109,21 @@ def encode_call(codec: Codec, faces: Faces, *, tool_name: str) -> bytes:
 
 
 def _make_context(connection: "Connection", request: Request, tool: Tool) -> Context:
-    meta = _object(request.params.meta)
-    asked = request.meta.log_level
+    known = request.params.meta
     channel = CallChannel(
         connection=connection,
         codec=request.codec,
-        token=request.meta.progress_token,
-        log_level=asked if request.meta.protocol_version else connection.log_level,
+        token=known.progress_token,
+        log_level=known.log_level if known.protocol_version else connection.log_level,
     )
+    info = connection.client_info if known.client_info is ABSENT else msgspec.json.decode(known.client_info)
     return Context(
         channel,
         request_id=request.id,
         tool_name=tool.name,
         protocol_version=request.codec.revision,
-        client_info=_object(request.meta.client_info) or connection.client_info,
-        meta=meta,
+        client_info=info,
+        meta=_decode(request, WholeMeta).meta,
         lifespan=connection.offer.lifespan,
     )
 
@@ -189,10 +189,3 @@ def _decode(request: Request, kind: type[T]) -> T:
         return msgspec.json.decode(request.raw_params, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParams(f"{request.method}: the params do not fit: {error}") from None
-
-
-def _object(raw: msgspec.Raw) -> dict[str, Json]:
-    if not bytes(raw):
-        return {}
-    tree: dict[str, Json] = msgspec.json.decode(raw)
-    return tree

@@ -124,8 +124,8 @@ class MCPServer:
     @overload
     def tool(self, function: Function, /) -> Function: ...
     @overload
-    def tool(self, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
+    def tool(self, function: None = None, /, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
+    def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         """Make a tool of the decorated function, which stays as it is: `@mcp.tool()` or `@mcp.tool`.
 
         Args:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -42,8 +43,14 @@ async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context
         if tool.parameters.context_name is not None:
             context = make_context()
             kwargs[tool.parameters.context_name] = context
-        value, is_rendered = await runner.run(args, kwargs, then=lambda value: _render(tool, value))
-        return value if is_rendered else await _render_on_loop(tool, runner, value)
+        value, is_rendered = await runner.run(args, kwargs, then=partial(_render, tool))
+        if is_rendered:
+            rendered: Faces = value
+            return rendered
+        faces = tool.returns.render(value)
+        if not tool.returns.is_proven:
+            await _check(tool, runner, faces)
+        return faces
     except ProtocolError:
         raise
     except ResultRefused as error:
@@ -63,13 +70,11 @@ def _render(tool: Tool, value: Any) -> Faces:
     return faces
 
 
-async def _render_on_loop(tool: Tool, runner: Runner, value: Any) -> Faces:
-    faces = tool.returns.render(value)
+async def _check(tool: Tool, runner: Runner, faces: Faces) -> None:
     if faces.structured is not None and len(faces.structured) > LARGE_RESULT_BYTES:
-        await runner.workers.submit(lambda: tool.returns.check(faces))
+        await runner.workers.submit(partial(tool.returns.check, faces))
     else:
         tool.returns.check(faces)
-    return faces
 
 
 def _answer_crash(tool: Tool, crash: BaseException) -> Faces:

@@ -80,10 +80,9 @@ class Dumper:
         try:
             tree = self.serializer.to_python(value, mode="json", warnings=False, by_alias=self.by_alias, fallback=mark)
         except (AttributeError, TypeError, ValueError) as second:
-            # what pydantic raises by itself has no frame below this one; the rest is a crash of the author's code
             if second.__cause__ is not None:
                 raise second.__cause__ from None
-            if second.__traceback__ is not None and second.__traceback__.tb_next is not None:
+            if _comes_from_author(second):
                 raise
             fault = _clean(second)
         else:
@@ -202,6 +201,16 @@ def _describe_opaque(value: Any) -> str:
     )
 
 
+def _comes_from_author(error: Exception) -> bool:
+    """Say whether code of the author's was running: pydantic's core leaves no frame below ours, its classes do."""
+    frame = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    while frame is not None:
+        if not frame.tb_frame.f_globals.get("__name__", "").startswith("pydantic."):
+            return True
+        frame = frame.tb_next
+    return False
+
+
 def _clean(error: Exception) -> str:
     text = str(error).removeprefix("Error serializing to JSON: ").removeprefix("ValueError: ")
     return next((ours for theirs, ours in _PLAIN_WORDS.items() if text.startswith(theirs)), cut(text))
@@ -237,7 +246,7 @@ def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
         yield from ((str(key), item) for key, item in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
         yield from enumerate(value)
-    else:
+    elif hasattr(type(value), "__pydantic_serializer__") or hasattr(type(value), "__dataclass_fields__"):
         slots = {name: getattr(value, name, None) for name in getattr(type(value), "__dataclass_fields__", ())}
         extra = getattr(value, "__pydantic_extra__", None) or {}
         yield from {**slots, **getattr(value, "__dict__", {}), **extra}.items()
@@ -246,10 +255,12 @@ def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
 def _refuse_hidden_non_finite(value: Any, at: Path) -> None:
     """Look for NaN in what writes itself: pydantic writes it there as `null`, whatever it was told outside."""
     stack: list[tuple[Path, Any]] = [(at, value)]
+    seen: set[int] = set()  # a part that is not written (a parent, say) may lead back
     while stack:
         path, item = stack.pop()
-        if item is None or isinstance(item, str | int | float):
+        if item is None or isinstance(item, str | int | float) or id(item) in seen:
             continue
+        seen.add(id(item))
         cls: Any = type(item)
         dumper = dumper_of(cls)
         if dumper is not None:

@@ -3,12 +3,12 @@
 Source: MCP 2026-07-28, schema `ToolAnnotations`.
 """
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from twofold.errors import InvalidDefinition
 from twofold.protocol.tool import ToolAnnotations
+from twofold.tools.complaints import warn_author
 
 DEFAULTS = {
     "read_only_hint": False,
@@ -17,10 +17,6 @@ DEFAULTS = {
     "open_world_hint": True,
 }
 """What counts where a hint is not set: the pessimistic answer to each."""
-
-
-class ContradictingHints(UserWarning):
-    """A hint is set that means nothing beside another one."""
 
 
 def check_hints(annotations: ToolAnnotations | Mapping[str, Any], *, tool_name: str, strict: bool) -> ToolAnnotations:
@@ -55,6 +51,5 @@ def check_hints(annotations: ToolAnnotations | Mapping[str, Any], *, tool_name: 
         )
         if strict:
             raise InvalidDefinition(fault)
-        # check_hints, declare_tool, the server's method: then the line that declares the tool
-        warnings.warn(fault, ContradictingHints, stacklevel=4)
+        warn_author(fault)
     return annotations

@@ -16,6 +16,9 @@ MAX_NAME = 128
 _RECOMMENDED = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}\Z")
 _MAX_SHOWN = 80
 
+_MIN_PART = 3
+"""Letters that tell something as a part of a name."""
+
 # Control characters, halves of surrogate pairs, line and paragraph separators: they break lines, terminals
 # and headers, or cannot be written as UTF-8.
 _UNPRINTABLE = {"Cc": "a control character", "Cs": "half of a surrogate pair", "Zl": "a line separator"}
@@ -62,14 +65,18 @@ def near_names(name: str, names: Iterable[str]) -> list[str]:
         names: Those that exist.
 
     Returns:
-        At most three, the nearest first; capitals and `-` for `_` do not count as differences.
+        At most three, the nearest first, then those that have the name as a part; capitals do not count as
+        differences, nor does `-` for `_`.
     """
     if not isinstance(name, str) or len(name) > 2 * MAX_NAME:
         return []
     folded: dict[str, list[str]] = {}
     for known in names:
         folded.setdefault(_fold(known), []).append(known)
-    near = difflib.get_close_matches(_fold(name), folded, 3)
+    wanted = _fold(name)
+    near = difflib.get_close_matches(wanted, folded, 3)
+    if len(wanted) >= _MIN_PART:
+        near += [key for key in folded if wanted in key and key not in near]
     return [known for key in near for known in folded[key]][:3]
 
 

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import AsyncGeneratorType, CoroutineType
 from typing import Any
 
 from twofold.errors import InvalidDefinition, ToolError
@@ -132,18 +133,18 @@ class Runner:
         self.gate.enter()
         if self.is_async:
             try:
-                return await self._within_deadline(self._run_async(args, kwargs)), False
+                work = self.function(*args, **kwargs)
+                if self.timeout_seconds is None:
+                    return await _settle(work), False
+                return await self._within_deadline(_settle(work)), False
             finally:
                 self.gate.leave()
         # A sync function keeps its slot until its thread has ended, even if nobody waits for it any more.
         job = self.workers.submit(lambda: self._run_sync(args, kwargs, then), on_end=self.gate.leave)
-        value, done = await self._within_deadline(job)
+        value, done = await (job if self.timeout_seconds is None else self._within_deadline(job))
         if not done:  # a sync wrapper round an async function
-            value = await self._within_deadline(_settle_async(value))
+            value = await self._within_deadline(_settle(value))
         return value, done
-
-    async def _run_async(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return await _settle_async(self.function(*args, **kwargs))
 
     def _run_sync(self, args: tuple[Any, ...], kwargs: dict[str, Any], then: Callable[[Any], Any]) -> tuple[Any, bool]:
         value = self.function(*args, **kwargs)
@@ -167,11 +168,11 @@ class Runner:
             ) from None
 
 
-async def _settle_async(value: Any) -> Any:
+async def _settle(value: Any) -> Any:
     """Await what can be awaited and collect what is streamed."""
-    if inspect.isawaitable(value):
+    if type(value) is CoroutineType or inspect.isawaitable(value):  # the slow question only where it is needed
         value = await value
-    if inspect.isasyncgen(value):
+    if type(value) is AsyncGeneratorType:
         return [item async for item in value]
     return value
 

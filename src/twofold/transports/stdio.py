@@ -163,11 +163,13 @@ class LineWriter:
         """Send what is buffered, within a bound, and close."""
         if self._transport is None:
             return
-        self._transport.close()
-        with contextlib.suppress(TimeoutError):
+        if not self.is_broken.is_set():
+            self._transport.close()
+        try:
             async with asyncio.timeout(grace_seconds):
                 await self.is_broken.wait()
-        self._transport.abort()
+        except TimeoutError:  # the peer does not take what is left
+            self._transport.abort()
 
 
 class _WriterProtocol(asyncio.Protocol):

@@ -1,0 +1,21 @@
+"""The commands, as the command line's parser sees them."""
+
+from cyclopts import App
+
+from twofold import __version__
+from twofold.cli.call import call_tool
+from twofold.cli.list import list_tools
+from twofold.cli.serve import serve
+
+app = App(
+    name="twofold",
+    help="Serve, list and call typed MCP tools.",
+    version=__version__,
+    help_format="plaintext",
+    help_formatter="plain",
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+app.command(serve, name="serve")
+app.command(list_tools, name="list")
+app.command(call_tool, name="call")

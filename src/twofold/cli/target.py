@@ -1,0 +1,161 @@
+"""From TARGET on the command line to a server: `module:object`, `file.py`, `file.py:name`."""
+
+import contextlib
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from twofold.cli.failures import NotLoaded
+from twofold.server.mcpserver import MCPServer
+from twofold.tools.names import near_names
+
+FORMS = "give module:object, file.py or file.py:name"
+
+
+def load_target(target: str) -> MCPServer:
+    """Load a server.
+
+    Args:
+        target: `module:object` (a dotted attribute too; the current directory can be imported from), or a
+            file, followed by `:name` where it has several servers.
+
+    Raises:
+        NotLoaded: There is no such file, module or object, importing it failed, or it is no server.
+    """
+    place, name = _split(target)
+    is_file = place.endswith(".py") or os.sep in place or Path(place).is_file()
+    if not is_file and name is None:
+        raise NotLoaded(f"there is no file {place!r} in {Path.cwd()}; {FORMS}")
+    with own_output_only():
+        module = _import_file(Path(place)) if is_file else _import_module(place)
+    return _find_named(module, place, name) if name is not None else _find_only(module, place)
+
+
+@contextlib.contextmanager
+def own_output_only() -> Iterator[None]:
+    """Send to stderr what the author's code, and processes it starts, would write to stdout.
+
+    What stands on stdout is the command's own, to be read by programs.
+    """
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def _split(target: str) -> tuple[str, str | None]:
+    if Path(target).is_file():
+        return target, None
+    place, colon, name = target.rpartition(":")
+    if not colon or (len(place) == 1 and name.startswith(("\\", "/"))):  # a Windows drive
+        return target, None
+    if not place or not name:
+        raise NotLoaded(f"{target!r} is incomplete; {FORMS}")
+    return place, name
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise NotLoaded(f"there is no file {str(path)!r} in {Path.cwd()}")
+    path = path.resolve()
+    sys.path.insert(0, str(path.parent))  # as Python does for a script: it may import its neighbours
+    name = path.stem if path.stem not in sys.modules else f"twofold_target_{path.stem}"
+    spec = importlib.util.spec_from_loader(name, importlib.machinery.SourceFileLoader(name, str(path)))
+    if spec is None or spec.loader is None:
+        raise NotLoaded(f"{str(path)!r} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pydantic look annotations up there
+    loader = spec.loader
+    _run(lambda: loader.exec_module(module), what=path.name)
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    found: list[ModuleType] = []
+    try:
+        _run(lambda: found.append(importlib.import_module(name)), what=name)
+    except NotLoaded as failure:
+        cause = failure.__cause__
+        if isinstance(cause, ModuleNotFoundError) and cause.name and f"{name}.".startswith(f"{cause.name}."):
+            raise NotLoaded(
+                f"there is no module {cause.name!r}, neither in {Path.cwd()} nor installed; {FORMS}"
+            ) from None
+        raise
+    return found[0]
+
+
+def _run(load: Callable[[], object], *, what: str) -> None:
+    """Run the author's module; whatever it raises becomes one line that says where."""
+    try:
+        load()
+    except (Exception, SystemExit) as error:
+        raise NotLoaded(f"cannot load {what}: {one_line(error)}{_where(error)}") from error
+
+
+def one_line(error: BaseException) -> str:
+    """Write an error as the last line of a traceback would."""
+    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _where(error: BaseException) -> str:
+    """Name the last line of the author's own that led to an error."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" ({error.filename}, line {error.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    package = str(Path(__file__).parents[1])
+    own = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith((package, "<")) and f"{os.sep}site-packages{os.sep}" not in frame.filename
+    ]
+    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+
+
+def _find_named(module: ModuleType, place: str, name: str) -> MCPServer:
+    found: Any = module
+    for step in name.split("."):
+        if not hasattr(found, step):
+            near = near_names(step, [each for each in dir(found) if not each.startswith("__")])
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else _servers_hint(module, place)
+            raise NotLoaded(f"{place} has no {name!r}{hint}")
+        found = getattr(found, step)
+    if not isinstance(found, MCPServer):
+        raise NotLoaded(f"{place}:{name} is a {type(found).__name__}, not an MCPServer{_servers_hint(module, place)}")
+    return found
+
+
+def _find_only(module: ModuleType, place: str) -> MCPServer:
+    servers = _servers(module)
+    if len(servers) == 1:
+        return next(iter(servers.values()))
+    if not servers:
+        raise NotLoaded(f"{place} has no MCPServer at its top level; {FORMS}")
+    raise NotLoaded(f"{place} has {len(servers)} servers{_servers_hint(module, place)}")
+
+
+def _servers(module: ModuleType) -> dict[str, MCPServer]:
+    """Find the servers at a module's top level; one with two names counts once."""
+    found: dict[str, MCPServer] = {}
+    for name, value in vars(module).items():
+        if isinstance(value, MCPServer) and all(value is not known for known in found.values()):
+            found[name] = value
+    return found
+
+
+def _servers_hint(module: ModuleType, place: str) -> str:
+    names = list(_servers(module))
+    return f"; say {' or '.join(f'{place}:{name}' for name in names)}" if names else ""
