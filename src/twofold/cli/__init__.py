@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: see `Exit`.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a command here, once it is loaded
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -116,12 +117,9 @@ def _where(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({error.filename}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
-    package = str(Path(__file__).parents[1])
-    own = [
-        frame
-        for frame in frames
-        if not frame.filename.startswith((package, "<")) and f"{os.sep}site-packages{os.sep}" not in frame.filename
-    ]
+    foreign = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<")
+    installed = f"{os.sep}site-packages{os.sep}"
+    own = [frame for frame in frames if not frame.filename.startswith(foreign) and installed not in frame.filename]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
 
 

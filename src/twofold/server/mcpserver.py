@@ -14,6 +14,7 @@ from twofold.protocol.messages import CacheHints, CallToolResult, Implementation
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon, ToolDefinition
 from twofold.protocol.wire import Codecs
+from twofold.protocol.wire.per_request import SERVER_INFO
 from twofold.server.connection import Connection, Offer, Writer
 from twofold.server.dispatch import encode_call
 from twofold.server.registry import Registry
@@ -219,7 +220,9 @@ class MCPServer:
                     lifespan=lifespan,
                 ),
             )
-        return msgspec.json.decode(encode_call(codec, faces, tool_name=name), type=CallToolResult)
+        result = msgspec.json.decode(encode_call(codec, faces, tool_name=name), type=CallToolResult)
+        own = {key: value for key, value in (result.meta or {}).items() if key != SERVER_INFO}
+        return msgspec.structs.replace(result, meta=own or None)  # in process everyone knows who the server is
 
     def run(self, transport: Literal["stdio"] = "stdio") -> None:
         """Serve until the client has gone or the process is told to end.

@@ -56,7 +56,8 @@ def read_docstring(text: str | None) -> Docstring:
     import docstring_parser  # noqa: PLC0415
 
     try:
-        parsed = docstring_parser.parse(clean, docstring_parser.DocstringStyle[style])
+        # the library fails on a section that nothing stands before
+        parsed = docstring_parser.parse(f"-\n\n{clean}", docstring_parser.DocstringStyle[style])
     except docstring_parser.ParseError:
         return Docstring(clean)
     parameters = {

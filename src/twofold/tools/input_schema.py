@@ -63,6 +63,10 @@ class GenerateInputSchema(GenerateJsonSchema):
                 form["format"] = "decimal"
         return published
 
+    def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
+        """Refuse classes, which JSON cannot hold; pydantic publishes them as anything."""
+        raise PydanticInvalidForJsonSchema(f"a class such as {schema['cls'].__name__!r} is no JSON value")
+
     def complex_schema(self, schema: core_schema.ComplexSchema) -> JsonSchemaValue:
         """Name the format of complex numbers; it is Python's."""
         return super().complex_schema(schema) | {"format": "complex"}

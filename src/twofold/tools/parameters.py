@@ -25,7 +25,7 @@ from twofold.tools.binding import BoundArguments, SchemaBinder, SignatureBinder
 from twofold.tools.docstrings import read_docstring
 from twofold.tools.input_schema import GenerateInputSchema
 from twofold.tools.rebuild import is_plain_class, rebuild
-from twofold.tools.signatures import name_callable, resolve_signature
+from twofold.tools.signatures import find_docstring, name_callable, resolve_signature
 from twofold.tools.strictness import Facts, examine, read_definitions, restrict
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -82,7 +82,7 @@ def build_parameters(
         return _build_by_hand(input_schema, given, tool_name=tool_name, label=label, context_name=context_name)
     arguments = [_read_argument(parameter, label=label) for parameter in given]
     adapter = _make_adapter(arguments, title=f"{tool_name}Arguments", label=label)
-    schema = _publish(adapter, arguments, label=label, documented=inspect.getdoc(function))
+    schema = _publish(adapter, arguments, label=label, documented=find_docstring(function))
     if unknown_arguments == "refuse":
         schema["additionalProperties"] = False
     binder = _make_binder(adapter, arguments, schema=schema, tool_name=tool_name, unknown_arguments=unknown_arguments)
@@ -232,9 +232,9 @@ def _show_type(annotation: Any) -> str:
 
 
 def _shorten(error: Exception) -> str:
-    """Give the first line of an error, without pydantic's advice and links."""
-    text = str(getattr(error, "message", None) or error)
-    return text.strip().partition("\n")[0].partition(". Set ")[0][:200]
+    """Give an error on one line, without pydantic's advice and links."""
+    text = " ".join(str(getattr(error, "message", None) or error).split())
+    return text.partition(". Set ")[0].partition("For further information")[0].strip()[:200]
 
 
 def _make_binder(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, ValidationError
 
 from twofold.contract.plain import Path, cut, describe, format_path
 from twofold.contract.schema import CompiledSchema
@@ -141,34 +141,32 @@ _ABSENT = frozenset(
 def _say_of_one_place(errors: list[ErrorDetails], path: Path) -> Iterator[str]:
     """Say all that is wrong in one place: of a union's members those that come near, in one sentence."""
     told = [error for error in errors if not error["type"].endswith("_type")] or errors
-    expectations = list(dict.fromkeys(expect(error) for error in told))
+    hides = any(isinstance(step, str) and secret_word(step) for step in path)
+    expectations = list(dict.fromkeys(expect(error, hides=hides) for error in told))
     if all(error["type"] in _SELF_CONTAINED for error in told):
         yield " or ".join(expectations)
         return
-    phrases = [_hide(text, told[0]["input"], path) for text in expectations]
-    yield f"{' or '.join(phrases)}, got {describe(told[0]['input'], path=path)}"
+    yield f"{' or '.join(expectations)}, got {describe(told[0]['input'], path=path)}"
 
 
-def _hide(text: str, value: Any, path: Path) -> str:
-    """Take a secret out of a validator's words."""
-    if isinstance(value, str) and value and any(isinstance(step, str) and secret_word(step) for step in path):
-        return text.replace(value, "…")
-    return text
-
-
-def expect(error: ErrorDetails) -> str:
+def expect(error: ErrorDetails, *, hides: bool = False) -> str:
     """Say what is expected where pydantic found an error.
 
     Args:
         error: One of pydantic's, of any type; an author's own type or text is passed on as it is.
+        hides: The value is secret, so that what a parser says of it is left out.
     """
     context = error.get("ctx", {})
     if error["type"] in ("value_error", "assertion_error"):
-        return str(context.get("error", error["msg"]))
+        cause = context.get("error", error["msg"])
+        if isinstance(cause, ValidationError):  # the author's validator used a model of its own
+            return "; ".join(dict.fromkeys(expect(one) for one in cause.errors(include_url=False)))
+        return str(cause)
     sentence = EXPECTATIONS.get(error["type"])
     if sentence is None:
         return error["msg"]
-    return sentence.format_map({key: cut(str(value)) for key, value in context.items()})
+    shown = context | {"error": "unreadable"} if hides and "error" in context else context
+    return sentence.format_map({key: cut(str(value)) for key, value in shown.items()})
 
 
 _SELF_CONTAINED = _ABSENT | {

@@ -47,8 +47,8 @@ def _write_problem(problem: ErrorDetails, *, at: Path, hides_input: bool) -> str
 def _show(value: object) -> str:
     try:
         shown = _ADDRESS.sub("", repr(value))
-    except RecursionError:
-        shown = f"<{type(value).__name__}, too deep to show>"
+    except (RecursionError, ValueError):  # the latter: an integer of more than 4300 digits
+        shown = f"<{type(value).__name__}, too large to show>"
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[: _MAX_SHOWN - 30]}...{shown[-27:]}"
     return shown.encode("utf-8", "backslashreplace").decode()

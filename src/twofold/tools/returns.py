@@ -14,7 +14,6 @@ output_schema=      to the letter        bytes → proof → text
 import inspect
 import types
 import typing
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_origin
@@ -24,6 +23,7 @@ from pydantic_core import SchemaError
 
 from twofold.errors import InvalidSignature, ResultRefused
 from twofold.protocol.messages import CallToolResult, Faces, Wrapping
+from twofold.tools.complaints import warn_author
 from twofold.tools.content import (
     CONTENT_TYPES,
     encode_content,
@@ -46,10 +46,6 @@ _NOT_DATA_EXACTLY = frozenset(_NOT_DATA)
 """Asked on every call: eight times faster than `isinstance`, which the refusal of a value asks again."""
 _NO_SCHEMA_CODES = frozenset(("schema-for-unknown-type", "invalid-for-json-schema"))
 """pydantic's codes for "this type has no schema"; its other complaints are mistakes in the author's classes."""
-
-
-class UnstructuredReturn(UserWarning):
-    """A return type from which no output schema can be made: the tool is text only, which its author may not know."""
 
 
 class Renderer(Protocol):
@@ -317,18 +313,12 @@ def _opt_out(annotation: Any, error: PydanticUserError | SchemaError, declared: 
         raise declared.refuse(annotation) from error
     if callable(declared.text):  # the author renders the text and knows there is nothing else
         return _return_text(annotation, declared)
-    warnings.warn(
+    warn_author(
         f"Function {declared.function_name}: return type {annotation} has no output schema, so the tool is text only "
         f"({_first_line(error)}); annotate the attributes on the class body (`name: str`), or give the class "
-        "a __str__ and pass structured_output=False",
-        UnstructuredReturn,
-        stacklevel=_DECORATOR_DEPTH,
+        "a __str__ and pass structured_output=False"
     )
     return _return_text(annotation, declared)
-
-
-_DECORATOR_DEPTH = 8
-"""Frames from the warning up to the line that declares the tool."""
 
 
 def _first_line(error: Exception) -> str:

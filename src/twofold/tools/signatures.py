@@ -27,6 +27,16 @@ def name_callable(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
+def find_docstring(function: Callable[..., Any]) -> str | None:
+    """Give the docstring of any callable: of what a partial calls, of an object's `__call__` or its class."""
+    while isinstance(function, functools.partial):  # a partial's own docstring is Python's
+        function = function.func
+    if inspect.isroutine(function) or isinstance(function, type):
+        return inspect.getdoc(function)
+    kind = type(function)
+    return inspect.getdoc(inspect.getattr_static(kind, "__call__", None)) or inspect.getdoc(kind)
+
+
 def resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Give the annotations of any callable by parameter name, the result's under `return`.
 

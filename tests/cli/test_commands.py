@@ -1,0 +1,293 @@
+"""The commands: what stands on stdout, what on stderr, and the exit code."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from twofold import __version__
+from twofold.cli import main
+
+TWOFOLD = [sys.executable, "-c", "import sys; from twofold.cli import main; sys.exit(main())"]
+
+
+def run(capsys, *arguments: str) -> tuple[int, str, str]:
+    code = main(arguments)
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def test_list_gives_json_where_nobody_looks(shop, capsys):
+    """Piped, the listing is the JSON of `tools/list`; the author's prints are not in it."""
+    code, out, err = run(capsys, "list", "shop.py")
+    tools = json.loads(out)["tools"]
+    assert (code, [tool["name"] for tool in tools]) == (0, ["search", "fail", "refuse", "work", "blocks", "nothing"])
+    assert tools[0]["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert tools[0]["inputSchema"]["required"] == ["query"]
+    assert err == "printed while importing\n"
+
+
+FOUND = [{"name": "mug", "price": 1.0}, {"name": "mug", "price": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], "both"),
+        (["--json"], "both"),
+        (["--face", "both"], "both"),
+        (["--face", "program"], {"result": FOUND}),
+        (["--face=program", "--json"], {"result": FOUND}),
+        (["--json", "--face", "model"], [{"type": "text", "text": json.dumps(each, indent=2)} for each in FOUND]),
+    ],
+)
+def test_call_gives_the_face_asked_for(shop, capsys, options, expected):
+    """Both faces as the wire's result, or one of them; the exit code is 0."""
+    code, out, err = run(capsys, "call", "shop.py", "search", '{"query": "mug"}', *options)
+    got = json.loads(out)
+    if expected == "both":
+        assert got["structuredContent"] == {"result": FOUND}
+        assert [json.loads(block["text"]) for block in got["content"]] == FOUND
+    else:
+        assert got == expected
+    assert code == 0
+    assert err == "printed while importing\nprinted while called\n"
+
+
+def test_the_model_s_face_is_plain_text(shop, capsys):
+    """`--face model` prints the text blocks as they are; what is no text is named."""
+    code, out, _ = run(capsys, "call", "shop.py", "search", '{"query": "mug", "limit": 1}', "--face", "model")
+    assert (code, out) == (0, '{\n  "name": "mug",\n  "price": 1.0\n}\n')
+    code, out, _ = run(capsys, "call", "shop.py", "blocks", "--face", "model")
+    assert (code, out) == (0, "a\n[image image/png, 3 bytes]\n")
+
+
+def test_null_is_a_face_and_nothing_is_none(shop, capsys):
+    """JSON null for programs is printed; where there is no structure that is said on stderr."""
+    assert run(capsys, "call", "shop.py", "nothing", "--face", "program")[:2] == (0, '{\n  "result": null\n}\n')
+    code, out, err = run(capsys, "call", "shop.py", "blocks", "--face", "program")
+    assert (code, out) == (0, "")
+    assert err.endswith("nothing for programs: the result has no structure\n")
+
+
+def test_an_error_of_the_tool_is_exit_code_1(shop, capsys):
+    """The tool's own text goes to stderr, or into the JSON that was asked for."""
+    code, out, err = run(capsys, "call", "shop.py", "fail", "--face", "model")
+    assert (code, out) == (1, "")
+    assert err.endswith("out of [stock] \x1b[2J\n")
+    code, out, _ = run(capsys, "call", "shop.py", "fail", "--json")
+    assert (code, json.loads(out)["isError"]) == (1, True)
+    code, out, err = run(capsys, "call", "shop.py", "search", '{"qeury": "mug"}', "--face", "model")
+    assert (code, out) == (1, "")
+    assert "argument 'query': missing" in err
+    assert "did you mean 'query'?" in err
+    code, out, err = run(capsys, "call", "shop.py", "refuse")
+    assert (code, out) == (1, "")
+    assert err.endswith("refuse: protocol error -31000: not now\n")
+
+
+def test_log_messages_go_to_stderr(shop, capsys):
+    """What a tool logs is shown beside, never within, its result; control characters are inert."""
+    code, out, err = run(capsys, "call", "shop.py", "work")
+    assert (code, json.loads(out)["structuredContent"]) == (0, {"done": 2})
+    assert err == 'printed while importing\ninfo: {"step":1}\nwarning: half\ufffd[2J\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["lst", "shop.py"], 'Unknown command "lst". Did you mean "list"? Available commands: serve, list, call; see twofold --help'),
+        (["list"], 'Command "list" parameter TARGET requires an argument; see twofold --help'),
+        (["list", "shop.py", "--jsn"], "Unknown option: --jsn. Did you mean --json?; see twofold --help"),
+        (["call", "shop.py", "search", "--face", "foo"], 'Invalid value "foo" for --face. Choose from: "model", "program", "both"; see twofold --help'),
+        (["call", "shop.py", "search", "{"], "the arguments are no JSON (Input data was truncated), got '{'"),
+        (["call", "shop.py", "search", '{"a": NaN}'], "the arguments are no JSON (JSON is malformed: invalid character (byte 6)), got '{\"a\": NaN}'"),
+        (["call", "shop.py", "search", "[1]"], "the arguments are one JSON object, such as '{\"name\": \"mug\"}', got '[1]'"),
+        (["call", "shop.py", "search", "[" * 100_000], "the arguments are no JSON (maximum recursion depth exceeded while deserializing an object), got '" + "[" * 79),
+    ],
+)  # fmt: skip
+def test_bad_usage_is_exit_code_2_and_one_line(shop, capsys, arguments, line):
+    """Nothing is loaded for a command line that cannot be meant; one line says what is wrong."""
+    assert run(capsys, *arguments) == (2, "", f"twofold: {line}\n")
+
+
+def test_an_unknown_tool_is_bad_usage_with_near_names(shop, capsys):
+    """The nearest names, or all there are (A22)."""
+    code, out, err = run(capsys, "call", "shop.py", "serch")
+    assert (code, out) == (2, "")
+    assert err.endswith("twofold: server 'shop' has no tool 'serch'; did you mean 'search'?\n")
+    assert run(capsys, "call", "shop.py", "zzz")[2].endswith("it has search, fail, refuse, work, blocks, nothing\n")
+
+
+@pytest.mark.parametrize("command", [["list"], ["serve"], ["call", "x"]])
+def test_what_cannot_be_loaded_is_exit_code_3_and_one_line(shop, capsys, command):
+    """A missing file, and a crash while importing, without a traceback."""
+    shop.write_text("1 / 0")
+    name, *rest = command
+    assert run(capsys, name, "nowhere.py", *rest) == (
+        3,
+        "",
+        f"twofold: there is no file 'nowhere.py' in {Path.cwd()}\n",
+    )
+    assert run(capsys, name, "shop.py", *rest) == (
+        3,
+        "",
+        f"twofold: cannot load shop.py: ZeroDivisionError: division by zero ({shop}, line 1)\n",
+    )
+
+
+def test_a_server_that_cannot_start_is_exit_code_3(shop, capsys):
+    """What the lifespan raises is the server's, not the tool's."""
+    shop.write_text(
+        "import contextlib\nfrom twofold import MCPServer\n"
+        "@contextlib.asynccontextmanager\nasync def life(server):\n    raise OSError('no database')\n    yield\n"
+        "mcp = MCPServer('shop', lifespan=life)\n@mcp.tool()\ndef t() -> int:\n    return 1\n"
+    )
+    assert run(capsys, "call", "shop.py", "t") == (3, "", "twofold: server 'shop' failed: OSError: no database\n")
+    assert run(capsys, "list", "shop.py")[0] == 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_one_line(shop, capsys):
+    """A warning about a definition is told with the author's line, without the source around it."""
+    shop.write_text(
+        "from twofold import MCPServer\nmcp = MCPServer('s')\n@mcp.tool(name='a b')\ndef t() -> int: return 1\n"
+    )
+    code, _, err = run(capsys, "list", "shop.py")
+    assert code == 0
+    assert err.startswith("twofold: warning: tool 'a b': its name is outside the recommended")
+    assert err.count("\n") == 1
+
+
+HELP = """\
+Usage: twofold COMMAND
+
+Serve, list and call typed MCP tools.
+
+Commands:
+  call: Call a tool and show its result: both faces in a terminal, JSON elsewhere.
+  list: Show a server's tools: a table in a terminal, JSON elsewhere.
+  serve: Serve a server's tools over stdio, until the client has gone.
+  --help, -h: Display this message and exit.
+  --version: Display application version.
+
+"""
+CALL_HELP = """\
+Usage: twofold call [OPTIONS] TARGET TOOL [ARGS]
+
+Call a tool and show its result: both faces in a terminal, JSON elsewhere.
+
+Progress and log messages go to stderr. The exit code is 0 for a result, 1 if the tool reported an error.
+
+Arguments:
+  TARGET: `module:object`, `file.py`, or `file.py:name`. [required]
+  TOOL: The tool's name. [required]
+  ARGUMENTS: Its arguments, a JSON object. [default: {}]
+
+Parameters:
+  --face CHOICE: What to show: the text for the model, the structure for programs, or both. [choices: model, program, both] [default: both]
+  --json: JSON in a terminal too, as `tools/call` of MCP 2026-07-28 gives it. [default: False]
+
+"""
+
+
+def test_the_help_says_what_there_is(capsys, monkeypatch):
+    """Commands, parameters and defaults, as a snapshot."""
+    monkeypatch.setenv("COLUMNS", "160")
+    assert run(capsys, "--help") == (0, HELP, "")
+    assert run(capsys, "call", "--help") == (0, CALL_HELP, "")
+    assert run(capsys, "--version") == (0, f"{__version__}\n", "")
+
+
+def in_terminal(*arguments: str) -> tuple[int, str]:
+    """Run the command with a terminal of 100 columns for stdout and stderr."""
+    outer, inner = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "100", "TERM": "xterm", "NO_COLOR": "1"}
+    process = subprocess.Popen([*TWOFOLD, *arguments], stdin=inner, stdout=inner, stderr=inner, env=environment)
+    os.close(inner)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(outer, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(outer)
+    text = b"".join(chunks).decode().replace("\r\n", "\n")
+    return process.wait(), re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_a_terminal_gets_tables_and_a_progress_bar(shop):
+    """A person sees the table, the bar while a tool reports progress, and both faces; markup stays text."""
+    code, text = in_terminal("list", "shop.py")
+    assert code == 0
+    assert "┃ tool" in text
+    assert "Find [red]" in text
+    code, text = in_terminal("call", "shop.py", "work")
+    assert code == 0
+    assert "half [done]" in text
+    assert "1 of 2" in text
+    assert "┃ for the model" in text
+    code, text = in_terminal("call", "shop.py", "fail")
+    assert code == 1
+    assert "out of [stock] \ufffd[2J" in text
+    assert "\x1b[2J" not in text
+
+
+def test_a_process_serves_and_ends_with_its_client(shop):
+    """`twofold serve` answers on stdout with messages only, and loads no library of the command line for it."""
+    shop.write_text(shop.read_text() + "\nprint('loaded', 'rich' in sys.modules, 'cyclopts' in sys.modules)\n")
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}  # fmt: skip
+    done = subprocess.run(
+        [*TWOFOLD, "serve", "shop.py"],
+        input=json.dumps(request) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    (answer,) = done.stdout.splitlines()
+    assert (done.returncode, json.loads(answer)["result"]["serverInfo"]["name"]) == (0, "shop")
+    assert "loaded False False\n" in done.stderr
+
+
+def test_ctrl_c_ends_quietly_with_130(shop):
+    """A person who stops a call sees no traceback."""
+    shop.write_text(
+        "import asyncio\nfrom twofold import Context, MCPServer\nmcp = MCPServer('s')\n"
+        "@mcp.tool()\nasync def wait(ctx: Context) -> None:\n    await ctx.info('waiting')\n    await asyncio.Event().wait()\n"
+    )
+    process = subprocess.Popen(
+        [*TWOFOLD, "call", "shop.py", "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr.readline() == "info: waiting\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_a_reader_that_has_gone_is_no_fault(shop):
+    """`twofold list … | head` ends without a complaint."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [*TWOFOLD, "list", "shop.py"], stdout=closed, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (141, "printed while importing\n")
+
+
+def test_importing_twofold_loads_no_command_line():
+    """Servers do not pay for libraries that only the command line uses."""
+    code = "import sys, twofold; print([name for name in ('cyclopts', 'rich', 'httpx', 'httpx2', 'uvicorn') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
