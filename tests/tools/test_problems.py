@@ -17,7 +17,7 @@ CONTEXT: dict[str, Any] = {
     **dict.fromkeys(["tz_actual"], 4),
     "field_type": "List",
     "expected": "'a' or 'b'",
-    "expected_schemes": "'https'",
+    "expected_schemes": "'ftp'",
     "error": "why",
     "expected_plural": "s",
 }
@@ -105,9 +105,7 @@ def test_one_problem_is_a_line_and_several_are_a_list() -> None:
     problems = [ArgumentProblem("a", "argument 'a': missing"), ArgumentProblem("b", "argument 'b': missing")]
     assert str(refuse("add", problems[:1])) == "tool 'add', argument 'a': missing"
     error = refuse("add", problems)
-    assert str(error) == (
-        "tool 'add': 2 problems with the arguments\n- argument 'a': missing\n- argument 'b': missing"
-    )
+    assert str(error) == ("tool 'add': 2 problems with the arguments\n- argument 'a': missing\n- argument 'b': missing")
     assert error.problems == ("argument 'a': missing", "argument 'b': missing")
 
 

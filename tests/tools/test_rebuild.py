@@ -2,16 +2,17 @@
 
 import collections.abc
 import dataclasses
+import datetime
+import decimal
+import pathlib
 import typing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import (
     Annotated,
     Any,
-    AsyncGenerator,
-    AsyncIterator,
     ClassVar,
     Generic,
-    Iterator,
     Literal,
     NewType,
     NotRequired,
@@ -65,7 +66,7 @@ class Right(TypedDict):
 
 
 class Closed(TypedDict):
-    __pydantic_config__ = {"extra": "forbid"}  # type: ignore[misc]
+    __pydantic_config__ = {"extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
     a: int
 
 
@@ -195,7 +196,7 @@ def test_required_and_optional_keys_are_kept() -> None:
     [
         (list[Weather], [{"temperature": 1.0}]),
         (Weather | None, {"temperature": 1.0}),
-        (Optional[Weather], None),
+        (Optional[Weather], None),  # noqa: UP045
         (Annotated[Weather, "note"], {"temperature": 1.0}),
         (dict[str, tuple[Weather, ...]], {"a": ({"temperature": 1.0},)}),
         (NewType("Reported", Weather), {"temperature": 1.0}),
@@ -343,10 +344,9 @@ def test_annotated_classes_are_plain(annotation: Any) -> None:
         type("Bare", (), {}),
         type("Text", (str,), {"__annotations__": {"a": int}}),
         typing.NamedTuple("Pair", [("a", int)]),
-        *map(__import__("operator").attrgetter("x"), ()),
-        __import__("datetime").datetime,
-        __import__("decimal").Decimal,
-        __import__("pathlib").Path,
+        datetime.datetime,
+        decimal.Decimal,
+        pathlib.Path,
     ],
 )
 def test_other_types_are_not_plain(annotation: Any) -> None:

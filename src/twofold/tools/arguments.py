@@ -12,7 +12,7 @@ from twofold.protocol.structs import Json
 from twofold.tools.problems import ArgumentProblem, refuse
 
 MAX_DEPTH = 200
-"""Arrays and objects inside one another; the JSON reader of pydantic goes no deeper."""
+"""Arrays and objects inside one another in an argument; the JSON reader of pydantic goes no deeper."""
 
 _MAX_DIGITS = 4300
 """Digits of an integer that Python reads; beyond them reading takes quadratic time."""
@@ -20,9 +20,7 @@ _MAX_DIGITS = 4300
 _TOO_LONG = 1 << 20_000
 """Stands for an integer of too many digits while its place is looked for."""
 
-_SHAPES = bytes(
-    ord("0") if byte in b"0123456789" else ord("e") if byte in b"eE" else ord(" ") for byte in range(256)
-)
+_SHAPES = bytes(ord("0") if byte in b"0123456789" else ord("e") if byte in b"eE" else ord(" ") for byte in range(256))
 _HUGE_SHAPES = (b"e000", b"0" * 309)
 """What any number beyond 1.8e308 looks like when every digit is 0: an exponent of three digits, or 309 digits.
 

@@ -7,7 +7,6 @@ slowly, to say where the fault lies and whose it is.
 import functools
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import msgspec
@@ -31,8 +30,7 @@ _OPAQUE = "\udcff"
 """Begins what stands for an object without a JSON form in the search for faults: half a pair, so it is found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dumper:
+class Dumper(msgspec.Struct, frozen=True):
     """Writes values of one type.
 
     Attributes:

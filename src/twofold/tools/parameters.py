@@ -95,12 +95,14 @@ class _Argument:
 
     Attributes:
         annotation: As pydantic takes it, with the default for the schema.
+        written: As the author wrote it, for messages.
         default: What the function itself uses when the argument is absent.
         is_positional: It can be given by position only.
     """
 
     name: str
     annotation: Any
+    written: Any
     default: Any
     is_positional: bool
 
@@ -143,9 +145,9 @@ def _read_argument(parameter: inspect.Parameter, *, label: str) -> _Argument:
             f"{label}: {stars}{parameter.name} does not say which arguments the tool takes; name the parameters,"
             " use functools.wraps if this is a decorator, or give add_tool an input_schema="
         )
-    annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+    written = Any if parameter.annotation is parameter.empty else parameter.annotation
     default = parameter.default
-    annotation = rebuild(annotation, for_parameter=True)
+    annotation = rebuild(written, for_parameter=True)
     if default is None and not _allows_none(annotation):
         annotation = _make_optional(annotation)
     if isinstance(default, FieldInfo):
@@ -153,7 +155,7 @@ def _read_argument(parameter: inspect.Parameter, *, label: str) -> _Argument:
     elif default is not parameter.empty:
         annotation = Annotated[annotation, Field(default=default)]
     is_positional = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
-    return _Argument(parameter.name, annotation, default, is_positional)
+    return _Argument(parameter.name, annotation, written, default, is_positional)
 
 
 def _allows_none(annotation: Any) -> bool:
@@ -214,14 +216,11 @@ def _blame(arguments: list[_Argument], error: Exception, *, label: str) -> Inval
         try:
             TypeAdapter(argument.annotation).json_schema(schema_generator=GenerateInputSchema)
         except _Refusals as refusal:
-            annotation = (
-                get_args(argument.annotation)[0]
-                if argument.default is not inspect.Parameter.empty
-                else argument.annotation
-            )
-            remedy = "make it a dataclass or a pydantic model" if is_plain_class(annotation) else f"use {_FORMS}"
+            parts = (argument.written, *get_args(argument.written))
+            is_plain = any(is_plain_class(part) for part in parts)
+            remedy = "make it a dataclass or a pydantic model" if is_plain else f"use {_FORMS}"
             return InvalidSignature(
-                f"{label}, parameter {argument.name!r}: {_show_type(annotation)} cannot come from JSON"
+                f"{label}, parameter {argument.name!r}: {_show_type(argument.written)} cannot come from JSON"
                 f" ({_shorten(refusal)}); {remedy}"
             )
     return InvalidSignature(f"{label}: the parameters cannot be published ({_shorten(error)})")

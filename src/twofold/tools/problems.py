@@ -59,10 +59,15 @@ def find_schema_problems(
         names: What the tool calls its arguments.
     """
     written = {format_path((name,)): name for name in (*names, *arguments)}
+    found = schema.problems(arguments, limit=_MAX_FOUND)
+    told = {problem.path for problem in found if not _advise(problem.message)}
     problems = []
-    for problem in schema.problems(arguments, limit=_MAX_FOUND):
+    for problem in found:
+        advice = _advise(problem.message)
+        if advice and problem.path in told:  # of the wrong type, and none of the values that are listed
+            continue
         argument = next((name for path, name in written.items() if _is_within(problem.path, path)), None)
-        problems.append(_problem(argument, problem.path, problem.message + _advise(problem.message)))
+        problems.append(_problem(argument, problem.path, problem.message + advice))
     return problems
 
 

@@ -34,23 +34,26 @@ class Proof:
     """Judges the bytes of results against one published schema.
 
     A class with a cached property: the validator (about 0.2 ms to make) is wanted at once only for schemas
-    that no msgspec type can express.
+    that no msgspec type can express, or that come from outside and may not be schemas at all.
     """
 
-    def __init__(self, schema: dict[str, Any], *, is_wrapped: bool, what: str) -> None:
+    def __init__(self, schema: dict[str, Any], *, is_wrapped: bool, is_generated: bool, what: str) -> None:
         """Prepare to judge.
 
         Args:
             schema: The output schema as published.
             is_wrapped: The schema is of `{"result": value}`, the bytes are of the value.
+            is_generated: The schema was made from a type, so that it surely is one.
             what: The schema's name in messages (`tool 'x', output schema`).
 
         Raises:
-            InvalidDefinition: The schema cannot be used, and no msgspec type says the same.
+            InvalidDefinition: The schema cannot be used.
         """
         self._schema = schema
         self._is_wrapped = is_wrapped
         self._what = what
+        if not is_generated:
+            _ = self._compiled  # first of all: it knows the bounds within which a schema can be walked
         self._decode = compile_decoder(schema, is_wrapped=is_wrapped)
         if self._decode is None:
             _ = self._compiled

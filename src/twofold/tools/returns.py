@@ -15,10 +15,10 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_origin
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+import msgspec
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
 from twofold.errors import InvalidSignature, ResultRefused
@@ -44,6 +44,7 @@ Text: TypeAlias = str | Callable[[Any], Any]
 _NOT_DATA = (CallToolResult, *CONTENT_TYPES)
 _NOT_DATA_EXACTLY = frozenset(_NOT_DATA)
 """Asked on every call: eight times faster than `isinstance`, which the refusal of a value asks again."""
+_UNREADABLE = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
 _NO_SCHEMA_CODES = frozenset(("schema-for-unknown-type", "invalid-for-json-schema"))
 """pydantic's codes for "this type has no schema"; its other complaints are mistakes in the author's classes."""
 
@@ -55,8 +56,7 @@ class Renderer(Protocol):
         """Make the faces, or raise ResultRefused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Returns:
+class Returns(msgspec.Struct, frozen=True):
     """What a tool promises to return, and how a value becomes the two faces.
 
     Attributes:
@@ -144,8 +144,7 @@ def build_returns(
     return _return_data(annotation, declared)
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
+class _Declared(msgspec.Struct, frozen=True):
     """What the declaration says besides the annotation."""
 
     tool_name: str
@@ -210,8 +209,7 @@ def _return_text(annotation: Any, declared: _Declared) -> Returns:
     return Returns(None, None, Wrapping.NEVER, is_proven=True, renderer=renderer)
 
 
-@dataclass(frozen=True, slots=True)
-class _TextRenderer:
+class _TextRenderer(msgspec.Struct, frozen=True):
     """No schema: text of whatever came, or the content blocks that came."""
 
     face: Face
@@ -223,7 +221,7 @@ class _TextRenderer:
         value = _read_iterator(value)
         if isinstance(value, CallToolResult):
             faces = render_result(value, is_indented=self.is_indented)
-            return replace(faces, structured=None, wrapping=Wrapping.NEVER) if self.drops_structure else faces
+            return Faces(faces.content, is_error=faces.is_error, meta=faces.meta) if self.drops_structure else faces
         if not self.has_text_function and holds_content(value):
             return Faces(encode_content(value, is_indented=self.is_indented))
         # a function given as text= takes the value as it is, even one that JSON cannot hold
@@ -252,8 +250,7 @@ def _return_content(annotation: Any, declared: _Declared) -> Returns:
     return Returns(None, None, Wrapping.NEVER, is_proven=True, renderer=_ContentRenderer(declared.is_indented))
 
 
-@dataclass(frozen=True, slots=True)
-class _ContentRenderer:
+class _ContentRenderer(msgspec.Struct, frozen=True):
     """Blocks in order, other values among them as text."""
 
     is_indented: bool
@@ -277,11 +274,13 @@ def _return_data(annotation: Any, declared: _Declared) -> Returns:
         is_bare = is_object(bare, rewritten.schema)
         wrapped = bare if is_bare else generate_wrapped(rewritten.schema, tool_name=declared.tool_name)
         dumper = Dumper.of(rewritten.schema, is_open=rewritten.is_open)
-    except (PydanticUserError, SchemaError) as error:
+    except _UNREADABLE as error:
         return _opt_out(annotation, error, declared)
     wrapping = Wrapping.NEVER if is_bare else Wrapping.ALWAYS if declared.wrap else Wrapping.EARLIER
     published = wrapped if wrapping is Wrapping.ALWAYS else bare
-    proof = Proof(published, is_wrapped=wrapping is Wrapping.ALWAYS, what=f"{declared.owner}, output schema")
+    proof = Proof(
+        published, is_wrapped=wrapping is Wrapping.ALWAYS, is_generated=True, what=f"{declared.owner}, output schema"
+    )
     renderer = _DataRenderer(
         validate=adapter.validator.validate_python,
         dumper=dumper,
@@ -297,7 +296,7 @@ def _return_data(annotation: Any, declared: _Declared) -> Returns:
     return Returns(published, wrapped, wrapping, is_proven=proof.is_immediate, renderer=renderer, proof=proof)
 
 
-def _opt_out(annotation: Any, error: PydanticUserError | SchemaError, declared: _Declared) -> Returns:
+def _opt_out(annotation: Any, error: Exception, declared: _Declared) -> Returns:
     """Do without a schema where the type has none, and say so."""
     inside = _find_content(annotation, set())
     if inside is not None:
@@ -339,8 +338,7 @@ def _find_content(annotation: Any, seen: set[int]) -> type | None:
     return next((found for item in inside if (found := _find_content(item, seen)) is not None), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _DataRenderer:
+class _DataRenderer(msgspec.Struct, frozen=True):
     """Validated, written, proven, told."""
 
     validate: Callable[[Any], Any]
@@ -416,7 +414,7 @@ def _conforms(proof: Proof, raw: bytes) -> bool:
 
 def _return_by_hand(schema: dict[str, Any], declared: _Declared) -> Returns:
     has_object_root = schema.get("type") == "object"
-    proof = Proof(schema, is_wrapped=False, what=f"{declared.owner}, output schema")
+    proof = Proof(schema, is_wrapped=False, is_generated=False, what=f"{declared.owner}, output schema")
     renderer = _HandRenderer(
         proof=proof,
         face=build_face(declared.text, schema=schema if has_object_root else None, owner=declared.owner),
@@ -433,8 +431,7 @@ def _return_by_hand(schema: dict[str, Any], declared: _Declared) -> Returns:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _HandRenderer:
+class _HandRenderer(msgspec.Struct, frozen=True):
     """Written as it came; the schema alone judges."""
 
     proof: Proof

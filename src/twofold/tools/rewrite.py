@@ -7,9 +7,9 @@ settings in its own schema, unless its author chose otherwise there.
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from pydantic.types import EncodedBytes
 from pydantic_core import PydanticSerializationUnexpectedValue, core_schema
 
@@ -37,8 +37,7 @@ _CLOSED = frozenset(
 _ITEMS = {"list": "items_schema", "set": "items_schema", "frozenset": "items_schema", "dict": "values_schema"}
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(msgspec.Struct, frozen=True):
     """A core schema and what was learned on the way.
 
     Attributes:
