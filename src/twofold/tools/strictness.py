@@ -266,11 +266,16 @@ class _Restriction:
         return self._visit_parts(node, is_lax=False)
 
     def _visit_union(self, node: Node) -> Node:
-        """Rewrite a union; one with a float in it keeps 1.0 as it came."""
+        """Rewrite a union; one with a float in it keeps 1.0 as it came, if the float takes it."""
         choices = [one if isinstance(one, tuple) else (one,) for one in node["choices"]]
         has_float = any(find_written(one[0], self._definitions)["type"] == "float" for one in choices)
         visited = [(self._visit(one[0], is_lax=False, opens_integers=not has_float), *one[1:]) for one in choices]
-        return node | {"choices": [one if len(one) > 1 else one[0] for one in visited]}
+        union = node | {"choices": [one if len(one) > 1 else one[0] for one in visited]}
+        integers = [one[0] for one in choices if one[0]["type"] == "int"]
+        if not (has_float and integers):
+            return union
+        opened = [self._visit(one, is_lax=False) for one in integers]
+        return core_schema.union_schema([union, *opened], mode="left_to_right", ref=union.pop("ref", None))
 
     def _visit_key(self, node: Node) -> Node:
         """Rewrite the type of an object's keys. They are text, and other scalars are read from it."""
