@@ -479,6 +479,8 @@ AS_PUBLISHED: list[tuple[Any, Json, Any]] = [
     (Annotated[int, Field(ge=1, multiple_of=3)], 3.0, 3),
     (float, 1, 1.0),
     (int | float, 1.0, 1.0),
+    (int | Annotated[float, Field(gt=0)], -2.0, -2),
+    (int | Annotated[float, Field(gt=0)], 2.0, 2.0),
     (list[int | str], [1, "1", 1.0], [1, "1", 1]),
     (Literal[1, "1", True], 1.0, 1),
     (Literal[1, "1", True], True, True),
