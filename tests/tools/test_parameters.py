@@ -833,3 +833,20 @@ def test_schema_by_hand_that_cannot_be_published_is_refused(schema: Json, messag
     """Contract row A26: at registration, with the place."""
     with pytest.raises(InvalidDefinition, match=message):
         build(lambda arguments: None, input_schema=schema)
+
+
+# Large calls
+
+
+def test_misfits_of_a_large_list_are_told_with_bounds() -> None:
+    """A megabyte of misfits is answered in few words; of what only a format refuses, the first is named."""
+    days = ["2026-13-01"] * 3
+    assert len(refusal(of(list[datetime.date]), {"x": days}).splitlines()) == 4
+    assert refusal(of(list[datetime.date]), {"x": days * 5000}).startswith(
+        "tool 'add', argument 'x[0]': expected a date"
+    )
+    assert refusal(of(list[int]), {"x": ["a"] * 50_000}).splitlines()[0] == (
+        "tool 'add': 200 or more problems with the arguments"
+    )
+    assert len(refusal(add, {f"k{n}": 1 for n in range(10_000)}).splitlines()) == 22
+    assert bind(of(list[datetime.date]), {"x": ["2026-01-02"] * 10_000})["x"][9_999] == datetime.date(2026, 1, 2)

@@ -1,6 +1,5 @@
 """Params and results in one neutral shape; only the codecs under `wire/` know how a revision writes them."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Literal, TypeAlias, get_args
 
@@ -95,16 +94,14 @@ class Implementation(Wire, frozen=True):
     website_url: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerIdentity:
+class ServerIdentity(msgspec.Struct, frozen=True, gc=False):
     """What a server tells before any tool: itself, and how to use it (text for the model)."""
 
     implementation: Implementation
     instructions: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CacheHints:
+class CacheHints(msgspec.Struct, frozen=True, gc=False):
     """How long a listing stays fresh, and whether one caller's copy may serve another."""
 
     ttl_milliseconds: int
@@ -126,8 +123,7 @@ EncodedBlocks: TypeAlias = bytes
 """The JSON array of text blocks without `_meta` or annotations, which every revision writes alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class Faces:
+class Faces(msgspec.Struct, frozen=True, gc=False):
     """A tool's result: what the model reads, what programs get. The value's bytes are never parsed again.
 
     Attributes:

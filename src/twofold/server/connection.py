@@ -4,7 +4,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -54,8 +53,7 @@ class Writer(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Offer:
+class Offer(msgspec.Struct):
     """What a server has for its connections.
 
     Attributes:

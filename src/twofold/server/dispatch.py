@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from twofold.server.connection import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, gc=False):
     """A request whose era is known.
 
     Attributes:
@@ -158,8 +156,7 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CallChannel:
+class CallChannel(msgspec.Struct, frozen=True):
     """A call's way back over its connection: progress for its token, log messages at its level or above."""
 
     connection: "Connection"

@@ -3,7 +3,8 @@
 import base64
 import binascii
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from twofold.errors import InvalidDefinition, InvalidParams
 from twofold.protocol.wire import Codec
@@ -14,8 +15,7 @@ from twofold.tools.run import Gate, Runner
 from twofold.tools.workers import Workers
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(msgspec.Struct, frozen=True):
     """A tool in a server: its record, what runs it, and its place in the order."""
 
     tool: Tool

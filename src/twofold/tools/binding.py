@@ -15,6 +15,7 @@ from twofold.tools.arguments import (
     replace_arguments,
 )
 from twofold.tools.problems import (
+    MAX_FOUND,
     ArgumentProblem,
     find_argument,
     find_schema_problems,
@@ -26,6 +27,9 @@ BoundArguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 Attempt: TypeAlias = Callable[[bytes], dict[str, Any] | list[ArgumentProblem]]
 """Binds the arguments by name, or says what is wrong with them."""
 
+LARGE_BYTES = 64 * 1024
+"""From here on a list may hold so many misfits that listing them takes longer than a server may stand still."""
+
 
 class SignatureBinder:
     """Binds to a function whose input schema comes from its signature.
@@ -33,6 +37,7 @@ class SignatureBinder:
     Args:
         tool_name: For messages.
         validator: Takes JSON, gives what the function takes by name.
+        hasty_validator: The same for large calls; it stops at the first misfit of a list.
         schema: What is published, compiled; what the author reads leniently is left open in it.
         names: What the arguments are called in JSON.
         positional: The parameters that must go by position, each with its default.
@@ -45,6 +50,7 @@ class SignatureBinder:
         tool_name: str,
         *,
         validator: SchemaValidator,
+        hasty_validator: SchemaValidator,
         schema: CompiledSchema,
         names: Sequence[str],
         positional: Sequence[tuple[str, Any]],
@@ -53,6 +59,7 @@ class SignatureBinder:
     ) -> None:
         self._tool_name = tool_name
         self._validate = validator.validate_json
+        self._validate_hastily = hasty_validator.validate_json
         self._schema = schema
         self._names = names
         self._positional = positional
@@ -81,7 +88,8 @@ class SignatureBinder:
 
     def _attempt(self, raw: bytes) -> dict[str, Any] | list[ArgumentProblem]:
         try:
-            named: dict[str, Any] = self._validate(raw)
+            is_large = len(raw) > LARGE_BYTES
+            named: dict[str, Any] = self._validate_hastily(raw) if is_large else self._validate(raw)
         except ValidationError as error:
             return self._find_problems(raw, error)
         if self._looks_for_infinity and may_hold_infinity(raw):
@@ -99,6 +107,8 @@ class SignatureBinder:
         arguments = read_arguments(raw, tool_name=self._tool_name)
         problems = find_schema_problems(self._schema, arguments, self._names)
         named = {problem.argument for problem in problems}
+        if len(problems) >= MAX_FOUND:
+            return problems
         errors = error.errors(include_url=False)
         problems += find_value_problems([one for one in errors if find_argument(one) not in named], arguments)
         return problems

@@ -4,9 +4,9 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 from typing_extensions import TypedDict
 
 from twofold.errors import InvalidDefinition, InvalidSignature
@@ -68,8 +68,7 @@ class ToolOptions(TypedDict, total=False):
     output_schema: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDefaults:
+class ToolDefaults(msgspec.Struct, frozen=True):
     """What a server decides for its tools where they do not decide for themselves."""
 
     strict: bool = False
@@ -78,8 +77,7 @@ class ToolDefaults:
     text: TextFace = "pretty"
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True):
     """A declared tool: everything a listing and a call need, checked, never changed.
 
     Attributes:

@@ -258,6 +258,7 @@ def _make_binder(
         tool_name,
         # without prebuilt parts: nested models bring validators of their own, which are not restricted
         validator=SchemaValidator(restrict(core), _use_prebuilt=False),
+        hasty_validator=SchemaValidator(restrict(core, fails_fast=True), _use_prebuilt=False),
         schema=CompiledSchema.compile(_open_lenient(schema, facts), what=f"tool {tool_name!r}, input schema"),
         names=tuple(schema["properties"]),
         positional=[(one.name, one.default) for one in arguments if one.is_positional],

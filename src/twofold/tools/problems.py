@@ -19,7 +19,7 @@ from twofold.protocol.structs import Json
 MAX_PROBLEMS = 20
 """Problems named in one message; a model mends these first."""
 
-_MAX_FOUND = 200
+MAX_FOUND = 200
 """Problems looked for: each tells of an argument that may be JSON inside a string."""
 
 
@@ -43,8 +43,9 @@ def refuse(tool_name: str, problems: Sequence[ArgumentProblem]) -> ArgumentsRefu
         return ArgumentsRefused(f"tool {tool_name!r}, {sentences[0]}", sentences)
     lines = [f"- {sentence}" for sentence in sentences[:MAX_PROBLEMS]]
     if len(sentences) > MAX_PROBLEMS:
-        lines.append(f"- and {len(sentences) - MAX_PROBLEMS} more")
-    head = f"tool {tool_name!r}: {len(sentences)} problems with the arguments"
+        lines.append("- and more")
+    count = f"{len(sentences)}{' or more' if len(sentences) >= MAX_FOUND else ''}"
+    head = f"tool {tool_name!r}: {count} problems with the arguments"
     return ArgumentsRefused("\n".join((head, *lines)), sentences)
 
 
@@ -59,7 +60,7 @@ def find_schema_problems(
         names: What the tool calls its arguments.
     """
     written = {format_path((name,)): name for name in (*names, *arguments)}
-    found = schema.problems(arguments, limit=_MAX_FOUND)
+    found = schema.problems(arguments, limit=MAX_FOUND)
     told = {problem.path for problem in found if not _advise(problem.message)}
     problems = []
     for problem in found:

@@ -5,9 +5,10 @@ import inspect
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any
+
+import msgspec
 
 from twofold.errors import InvalidDefinition, ToolError
 from twofold.tools.workers import Workers
@@ -16,8 +17,7 @@ _PERIOD_SECONDS = {"s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 36
 _RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(msgspec.Struct, frozen=True, gc=False):
     """At most `calls` in any stretch of `per_seconds`, spread evenly after a first burst of that many."""
 
     calls: int
@@ -97,8 +97,7 @@ class Gate:
         self._tokens -= 1
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
+class Runner(msgspec.Struct, frozen=True):
     """How one function is run.
 
     Attributes:

@@ -25,6 +25,7 @@ _SCALARS = frozenset(
     {"bool", "int", "float", "str", "bytes", "decimal", "fraction", "complex"}
     | {"date", "time", "datetime", "timedelta", "uuid", "url", "multi-host-url"}
 )
+_ARRAYS = frozenset({"list", "set", "frozenset", "tuple"})
 _OBJECTS = frozenset({"dict", "ordered-dict", "frozendict", "counter"})
 _PARTS = (
     *("schema", "items_schema", "keys_schema", "values_schema", "extras_schema", "extras_keys_schema"),
@@ -64,7 +65,7 @@ class Facts:
     holds_any: bool
 
 
-def restrict(schema: Node) -> Node:
+def restrict(schema: Node, *, fails_fast: bool = False) -> Node:
     """Rewrite a core schema so that its validator takes from JSON what the published schema says.
 
     Strict throughout, but a whole number written `1.0` is an integer; bytes come from base64; literals and
@@ -73,11 +74,12 @@ def restrict(schema: Node) -> Node:
 
     Args:
         schema: The core schema; it is not changed.
+        fails_fast: Only the first item of a list that does not fit is told of.
 
     Returns:
         A new one. Build its validator without prebuilt parts, or nested models use their own.
     """
-    return _Restriction(read_definitions(schema)).rewrite(schema)
+    return _Restriction(read_definitions(schema), fails_fast=fails_fast).rewrite(schema)
 
 
 def read_definitions(schema: Node) -> dict[str, Node]:
@@ -206,8 +208,9 @@ def _module_of(function: Any) -> str:
 class _Restriction:
     """One rewriting. A definition reached both from JSON and from an author's validator becomes two."""
 
-    def __init__(self, definitions: dict[str, Node]) -> None:
+    def __init__(self, definitions: dict[str, Node], *, fails_fast: bool) -> None:
         self._definitions = definitions
+        self._fails_fast = fails_fast
         self._wanted_lax: list[str] = []
 
     def rewrite(self, schema: Node) -> Node:
@@ -289,6 +292,8 @@ class _Restriction:
         changed = {key: self._visit_part(node[key], is_lax=is_lax) for key in _PARTS if key in node}
         if is_lax and "ref" in node:
             changed["ref"] = node["ref"] + _LAX
+        if self._fails_fast and node.get("type") in _ARRAYS:
+            changed["fail_fast"] = True
         return node | changed
 
     def _visit_part(self, part: Any, *, is_lax: bool) -> Any:

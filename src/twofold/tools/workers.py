@@ -10,15 +10,15 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 MAX_THREADS = 256
 """A bound on blocked tools, not on speed: beyond it, sync calls wait for a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(msgspec.Struct, frozen=True):
     """Something to run, and where its outcome goes."""
 
     run: Callable[[], Any]

@@ -10,8 +10,9 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from twofold.errors import InvalidRequest, ProtocolError
 
@@ -48,8 +49,7 @@ class Receiver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Streams:
+class Streams(msgspec.Struct, frozen=True, gc=False):
     """The real stdin and stdout, as private file descriptors that no child inherits."""
 
     input_fd: int

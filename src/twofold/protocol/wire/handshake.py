@@ -1,7 +1,6 @@
 """Revisions 2024-11-05 to 2025-11-25: `initialize`, then a session. Their differences stand in `REVISIONS`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
@@ -21,8 +20,7 @@ from twofold.protocol.tool import ToolDefinition
 from twofold.protocol.wire.per_request import encode_log, encode_progress
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True, gc=False):
     """What one handshake revision lacks of the neutral shape, by wire name, and the batches it accepts.
 
     Source: `schema.json` of each revision.
@@ -66,8 +64,7 @@ REVISIONS = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HandshakeCodec:
+class HandshakeCodec(msgspec.Struct, frozen=True, gc=False):
     """Writes one handshake revision, leaving out or restating what it cannot carry."""
 
     revision: str

@@ -1,7 +1,6 @@
 """Revision 2026-07-28: no handshake, every request carries its version, every result its type."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -22,8 +21,7 @@ SERVER_INFO = PREFIX + "serverInfo"
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
-@dataclass(frozen=True, slots=True)
-class PerRequestCodec:
+class PerRequestCodec(msgspec.Struct, frozen=True, gc=False):
     """Writes revision 2026-07-28; the parts that never change are made once."""
 
     supported: tuple[str, ...]
