@@ -47,7 +47,13 @@ class ReportWithGap(Report):
 
 
 def _item(number: int) -> dict:
-    return {"id": number, "name": f"item-{number}", "price": number * 1.25, "in_stock": number % 2 == 0, "note": 'a "quoted" note é'}
+    return {
+        "id": number,
+        "name": f"item-{number}",
+        "price": number * 1.25,
+        "in_stock": number % 2 == 0,
+        "note": 'a "quoted" note é',
+    }
 
 
 _SECTIONS = [

@@ -58,7 +58,9 @@ async def open_mcp(stack: AsyncExitStack) -> Answer:
     async def answer(line: bytes) -> bytes:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         verdict = classify_inbound_request({"method": message.method, "params": message.params})
-        connection = Connection.from_envelope(verdict.protocol_version, verdict.client_info, verdict.client_capabilities)
+        connection = Connection.from_envelope(
+            verdict.protocol_version, verdict.client_info, verdict.client_capabilities
+        )
         context = _SingleExchangeDispatchContext(
             transport=TransportContext(kind="stdio", can_send_request=False),
             request_id=message.id,

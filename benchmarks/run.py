@@ -30,7 +30,9 @@ COLD = {
     "twofold": "from twofold import MCPServer\nmcp = MCPServer('cold')\n",
     "mcp": "from mcp.server.mcpserver import MCPServer\nmcp = MCPServer('cold', log_level='WARNING')\n",
 }
-COLD_TOOL = '@mcp.tool()\nasync def add(x: int, y: int) -> int:\n    "Add two numbers."\n    return x + y\nmcp.run("stdio")\n'
+COLD_TOOL = (
+    '@mcp.tool()\nasync def add(x: int, y: int) -> int:\n    "Add two numbers."\n    return x + y\nmcp.run("stdio")\n'
+)
 
 
 async def measure_turn(answer, line: bytes) -> float:
@@ -87,7 +89,11 @@ def start_once(program: str) -> float:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     started = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
     ) as process:
         process.stdin.write(request_bytes("add", {"x": 2, "y": 40}) + b"\n")
         process.stdin.flush()

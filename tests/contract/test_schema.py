@@ -373,7 +373,7 @@ def test_problems_are_told_all_at_once_in_plain_words():
         ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"a": 1}, [("b", "missing")]),
         ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, [("b", "missing")]),
         ({"contains": {"type": "null"}}, [1], [("", "does not fit 'contains' at #, got an array of 1")]),
-        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, [("", "does not fit 'propertyNames' at #, got an object with 'ab'")]),
+        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, [("", "the name 'ab': expected at most 1 character, got a string ('ab')")]),
         ({"unevaluatedProperties": False, "allOf": [{"properties": {"a": True}}]}, {"b": 1}, [("", "does not fit 'unevaluatedProperties' at #, got an object with 'b'")]),
         ({"patternProperties": {"^x": {"type": "null"}}, "additionalProperties": {"type": "string"}}, {"x1": 1, "y": 2}, [("x1", "expected null, got an integer (1)"), ("y", "expected a string, got an integer (2)")]),
         ({"additionalProperties": False}, {"y": 2}, [("y", "unknown; none is allowed here")]),

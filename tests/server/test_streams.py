@@ -304,7 +304,9 @@ async def test_a_subscription_gets_nothing_it_did_not_ask_for_and_ends_when_canc
     mcp = make_steps()
     async with Peer(mcp) as peer:
         peer.send("subscriptions/listen", peer.params({"notifications": {}}), id="none")
-        ended = peer.send("subscriptions/listen", peer.params({"notifications": {"toolsListChanged": True}}), id="tools")
+        ended = peer.send(
+            "subscriptions/listen", peer.params({"notifications": {"toolsListChanged": True}}), id="tools"
+        )
         await asyncio.sleep(0)
         peer.notify("notifications/cancelled", {"requestId": "tools"})
         await asyncio.sleep(0)

@@ -250,3 +250,23 @@ async def test_meta_that_json_cannot_hold_makes_the_result_an_error():
     result = await call(t)
     assert result.is_error
     assert "meta['a']" in text_of(result)
+
+
+async def test_anyio_works_inside_a_tool():
+    """asyncio only, through anyio where an author likes: task groups, timeouts and threads."""
+    import anyio
+
+    async def t(x: int) -> list[int]:
+        squares = []
+
+        async def square(number: int) -> None:
+            squares.append(await anyio.to_thread.run_sync(lambda: number * number))
+
+        with anyio.move_on_after(0.001):
+            await anyio.sleep_forever()
+        async with anyio.create_task_group() as group:
+            for number in range(x):
+                group.start_soon(square, number)
+        return sorted(squares)
+
+    assert (await call(t, {"x": 3})).structured_content == {"result": [0, 1, 4]}

@@ -272,7 +272,7 @@ def read_misfits(arguments: dict[str, Json], schema: dict[str, Any]) -> dict[str
 
 
 quickly = settings(
-    max_examples=200,
+    max_examples=250,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -260,3 +260,13 @@ def test_a_slow_reader_slows_the_server_down_and_loses_nothing(process):
     answers = [process.receive("tools/call")["id"] for _ in range(count)]
     sender.join(20)
     assert sorted(answers) == list(range(count))
+
+
+@pytest.mark.parametrize("fd", [0, 1])
+def test_a_closed_stream_is_told_in_words(fd):
+    program = f"import os; os.close({fd})\n" + SERVER.replace("mcp.run()", "").replace(
+        'print("said before serving")', ""
+    )
+    program += "from twofold import TransportError\ntry:\n    mcp.run()\nexcept TransportError as error:\n    sys.stderr.write(str(error))\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == "standard input or output is closed; a server over stdio needs both open"

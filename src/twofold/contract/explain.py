@@ -6,6 +6,7 @@ schema is followed here, one step at a time: whether a part fits is asked of a v
 part alone, and only what fails is looked into.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 import jsonschema_rs
 
 from twofold.contract.document import SAME, Document, Part, Subschema
-from twofold.contract.plain import Path, describe
+from twofold.contract.plain import Path, cut, describe
 from twofold.contract.sentences import fault_of, phrase
 from twofold.protocol.structs import Json
 
@@ -28,10 +29,13 @@ _LEAF_KEYWORDS = frozenset(
 )
 """Keywords that judge a value by itself, without a subschema."""
 
-_BLAMED_LAST = ("not", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems")
+_BLAMED_LAST = ("not", "contains", "unevaluatedProperties", "unevaluatedItems")
 
 _MAX_PHRASES = 12
 """Alternatives named in one sentence."""
+
+_MAX_DEEPER = 200
+"""Misfits of one list or object looked into; nobody reads more, and each costs some microseconds."""
 
 _MAX_IN_PLACE = 50
 """Subschemas looked at to tell whether an alternative is meant; enough for any chain of references seen."""
@@ -98,9 +102,10 @@ class Explainer:
             unions = [self._judge_union(node, keyword, item) for keyword in ("anyOf", "oneOf")]
             faults = list(self._leaf_faults(node, path, item))
             faults += [(path, fault) for union in unions if (fault := union.fault(item, path))]
+            faults += [(path, fault) for fault in self._name_faults(node, item)]
             yield from faults
             meant = {id(union.meant) for union in unions}
-            deeper = list(self._failing_parts(node, path, item, meant=meant))
+            deeper = list(itertools.islice(self._failing_parts(node, path, item, meant=meant), _MAX_DEEPER))
             stack.extend(reversed(deeper))
             if not faults and not deeper:
                 yield path, _last_resort(node, path, item)
@@ -132,6 +137,15 @@ class Explainer:
         elif not self._document.stands_alone(schema):
             for error in self._validator("leaf", node.path, lambda: _shallow(schema)).iter_errors(item):
                 yield from fault_of(error, schema=schema, path=path, value=item)
+
+    def _name_faults(self, node: Subschema, item: Json) -> Iterator[str]:
+        """Go through the properties whose names do not fit."""
+        names = [part.node for part in node.parts if part.keyword == "propertyNames"]
+        for name in item if names and isinstance(item, dict) else ():
+            for wanted in names:
+                if not self._fits(wanted, name):
+                    faults = [fault for _, fault in self._leaf_faults(wanted, (), name)]
+                    yield f"the name {cut(repr(name))}: {faults[0] if faults else _last_resort(wanted, (), name)}"
 
     def _judge_union(self, node: Subschema, keyword: str, item: Json) -> "_Union":
         """See which alternatives of `anyOf` or `oneOf` a value fits, or which one it is meant for."""

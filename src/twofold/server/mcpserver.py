@@ -232,6 +232,7 @@ class MCPServer:
 
         Raises:
             ValueError: A transport there is none of.
+            TransportError: Standard input or output is closed.
         """
         if transport != "stdio":
             near = difflib.get_close_matches(str(transport), ["stdio"], 1)

@@ -17,8 +17,11 @@ from twofold.tools.run import Runner
 
 logger = logging.getLogger("twofold")
 
-LARGE_RESULT_BYTES = 64 * 1024
-"""Above this the full check of a result (about 5 ms a megabyte) runs in a thread, off the event loop."""
+LARGE_BYTES = 64 * 1024
+"""Larger arguments are bound, and larger results fully checked, in a thread, off the event loop.
+
+Both take milliseconds a megabyte; saying what is wrong with a large list of misfits takes longer.
+"""
 
 
 async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context: Callable[[], Context]) -> Faces:
@@ -39,7 +42,7 @@ async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context
     """
     context: Context | None = None
     try:
-        args, kwargs = tool.parameters.bind(raw_arguments)
+        args, kwargs = await _bind(tool, runner, raw_arguments)
         if tool.parameters.context_name is not None:
             context = make_context()
             kwargs[tool.parameters.context_name] = context
@@ -70,8 +73,16 @@ def _render(tool: Tool, value: Any) -> Faces:
     return faces
 
 
+async def _bind(tool: Tool, runner: Runner, raw_arguments: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    bind = tool.parameters.bind
+    if len(raw_arguments) > LARGE_BYTES:
+        bound: tuple[tuple[Any, ...], dict[str, Any]] = await runner.workers.submit(partial(bind, raw_arguments))
+        return bound
+    return bind(raw_arguments)
+
+
 async def _check(tool: Tool, runner: Runner, faces: Faces) -> None:
-    if faces.structured is not None and len(faces.structured) > LARGE_RESULT_BYTES:
+    if faces.structured is not None and len(faces.structured) > LARGE_BYTES:
         await runner.workers.submit(partial(tool.returns.check, faces))
     else:
         tool.returns.check(faces)

@@ -22,7 +22,7 @@ from twofold.tools.names import check_name
 from twofold.tools.parameters import Parameters, build_parameters
 from twofold.tools.returns import Returns, build_returns
 from twofold.tools.run import RateLimit, calls_asynchronously
-from twofold.tools.signatures import resolve_hints
+from twofold.tools.signatures import find_docstring, resolve_hints
 
 UnknownArguments: TypeAlias = Literal["refuse", "ignore"]
 TextFace: TypeAlias = str | Callable[[Any], Any]
@@ -179,16 +179,7 @@ def _description_of(function: Callable[..., Any], options: ToolOptions) -> str |
     description = options.get("description")
     if description is not None:
         return description
-    documented: Any = function
-    while hasattr(documented, "func") and not inspect.isroutine(documented):  # a partial's own text is Python's
-        documented = documented.func
-    text = documented.__doc__ if inspect.isroutine(documented) else _doc_of_object(documented)
-    return read_docstring(text).description or None if text else None
-
-
-def _doc_of_object(callable_object: Any) -> str | None:
-    text: str | None = type(callable_object).__call__.__doc__ or type(callable_object).__doc__
-    return text
+    return read_docstring(find_docstring(function)).description or None
 
 
 def _build_returns(function: Callable[..., Any], name: str, options: ToolOptions, defaults: ToolDefaults) -> Returns:

@@ -34,7 +34,9 @@ def find_docstring(function: Callable[..., Any]) -> str | None:
     if inspect.isroutine(function) or isinstance(function, type):
         return inspect.getdoc(function)
     kind = type(function)
-    return inspect.getdoc(inspect.getattr_static(kind, "__call__", None)) or inspect.getdoc(kind)
+    called = inspect.getattr_static(kind, "__call__", None)
+    own = getattr(called, "__doc__", None)  # `inspect.getdoc` would inherit "Call self as a function." of `type`
+    return inspect.cleandoc(own) if own else inspect.getdoc(kind)
 
 
 def resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from twofold.errors import InvalidRequest, ProtocolError
+from twofold.errors import InvalidRequest, ProtocolError, TransportError
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """A longer line is refused, so that a peer cannot take all memory with one."""
@@ -62,7 +62,14 @@ def claim_streams() -> Iterator[Streams]:
 
     Meanwhile file descriptor 0 is empty and 1 leads to stderr, for this process and its children: prints,
     banners of native code and children's output cannot get among the messages, and no child reads them.
+
+    Raises:
+        TransportError: One of them is closed.
     """
+    if not (_is_open(0) and _is_open(1)):
+        raise TransportError("standard input or output is closed; a server over stdio needs both open")
+    if not _is_open(2):  # then nobody reads what is said there, but descriptor 1 must lead somewhere
+        os.open(os.devnull, os.O_WRONLY)
     saved_in, saved_out = os.dup(0), os.dup(1)
     try:
         null = os.open(os.devnull, os.O_RDONLY)
@@ -79,6 +86,14 @@ def claim_streams() -> Iterator[Streams]:
         os.dup2(saved_out, 1)
         os.close(saved_in)
         os.close(saved_out)
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 class LineBuffer:
