@@ -1,4 +1,5 @@
 from pydantic import BaseModel
+
 from twofold import MCPServer, ToolAnnotations, ToolError
 
 mcp = MCPServer("shop")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.oracle import judge_message
-
 from twofold import MCPServer
 
 Json = Any

@@ -21,7 +21,7 @@ def load(name: str) -> MCPServer:
 
 
 def blocks(language: str) -> list[str]:
-    return [block for page in PAGES for block in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S)]
+    return [block for page in PAGES for block in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)]
 
 
 def test_every_program_in_the_documents_is_a_file_with_a_test():

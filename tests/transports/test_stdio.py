@@ -244,7 +244,7 @@ def test_files_serve_as_streams_too(tmp_path):
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in answered.read_text().splitlines()]
     assert [answer["id"] for answer in answers] == [0, 1]
-    assert os.path.getsize(answered) == sum(len(line) + 1 for line in answered.read_bytes().split(b"\n")) - 1
+    assert answered.stat().st_size == sum(len(line) + 1 for line in answered.read_bytes().split(b"\n")) - 1
 
 
 def test_a_slow_reader_slows_the_server_down_and_loses_nothing(process):
