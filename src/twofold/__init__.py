@@ -30,11 +30,11 @@ from twofold.protocol.content import (
 from twofold.protocol.messages import CallToolResult
 from twofold.protocol.tool import Icon, ToolAnnotations, ToolDefinition
 from twofold.server.mcpserver import MCPServer
-from twofold.tools.complaints import DefinitionWarning
+from twofold.tools.checks.complaints import DefinitionWarning
+from twofold.tools.checks.headers import Header
 from twofold.tools.context import Context
 from twofold.tools.declare import Tool, ToolOptions
-from twofold.tools.headers import Header
-from twofold.tools.media import Audio, Image
+from twofold.tools.results.media import Audio, Image
 from twofold.tools.run import RateLimit
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
 """The founding page in Thai: the same programs as the English one, and its table of hints with their defaults."""
 
 from twofold import ToolAnnotations
-from twofold.tools.hints import DEFAULTS
+from twofold.tools.checks.hints import DEFAULTS
 
 
 def test_the_hints_and_their_pessimistic_defaults_are_those_of_the_table():

@@ -17,7 +17,7 @@ from twofold.errors import ProtocolError
 from twofold.protocol.messages import CallToolResult
 from twofold.protocol.structs import Json
 from twofold.server.mcpserver import MCPServer
-from twofold.tools.names import near_names
+from twofold.tools.checks.names import near_names
 
 Face: TypeAlias = Literal["model", "program", "both"]
 

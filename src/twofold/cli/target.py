@@ -15,7 +15,7 @@ from typing import Any
 
 from twofold.cli.failures import NotLoaded
 from twofold.server.mcpserver import MCPServer
-from twofold.tools.names import near_names
+from twofold.tools.checks.names import near_names
 
 FORMS = "give module:object, file.py or file.py:name"
 

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -29,7 +29,6 @@ from twofold.protocol.messages import CancelledParams, LogLevel, Params, Request
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import PER_REQUEST_REVISIONS, SUPPORTED_REVISIONS, Codec, Codecs
 from twofold.protocol.wire.handshake import HandshakeCodec
-from twofold.server.dispatch import HANDLERS, Request, Work
 from twofold.server.registry import Registry
 
 logger = logging.getLogger("twofold")
@@ -65,14 +64,36 @@ class Offer(msgspec.Struct):
     lifespan: object = None
 
 
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """A request whose era is known.
+
+    Attributes:
+        params: What any request may carry, decoded.
+        raw_params: The same as bytes, for methods with parameters of their own.
+    """
+
+    id: RequestId
+    method: str
+    params: Params
+    raw_params: msgspec.Raw
+    codec: Codec
+
+
+Work: TypeAlias = Callable[[], Awaitable[bytes]]
+Handler: TypeAlias = Callable[["Connection", Request], bytes | Work]
+"""Gives the result's bytes, or work that will, in a task of its own."""
+
+
 class Connection:
     """The server's end of one connection.
 
-    `receive` takes a line and writes the answer when it is ready; `answer` gives it back instead.
+    `receive` takes a line and writes the answer when it is ready; `answer` gives it back instead. What a
+    method does stands in `handlers`, by its name.
     """
 
-    def __init__(self, offer: Offer, writer: Writer) -> None:
+    def __init__(self, offer: Offer, writer: Writer, handlers: Mapping[str, Handler]) -> None:
         self.offer = offer
+        self.handlers = handlers
         self.writer = writer
         self.session: HandshakeCodec | None = None
         self.client_info: dict[str, Json] | None = None
@@ -151,7 +172,7 @@ class Connection:
             return None
         try:
             request = self._read_request(message, request_id)
-            result = HANDLERS[request.method](self, request)
+            result = self.handlers[request.method](self, request)
         except ProtocolError as error:
             return encode_error(request_id, error)
         if isinstance(result, bytes):
@@ -188,7 +209,7 @@ class Connection:
             return self.session
         if method in ("initialize", "ping"):
             return self.offer.codecs.for_handshake("")
-        if method not in HANDLERS:
+        if method not in self.handlers:
             raise MethodNotFound(f"method {method!r:.80} does not exist")
         raise InvalidParams(
             f"{method}: _meta lacks io.modelcontextprotocol/protocolVersion (and clientCapabilities), and no session "

@@ -1,8 +1,8 @@
 """Method → handler, in one table. Which of them exist in an era is the codec's to say."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -15,43 +15,21 @@ from twofold.protocol.messages import (
     InitializeParams,
     ListenParams,
     LogLevel,
-    Params,
     SetLevelParams,
     SubscriptionFilter,
     WholeMeta,
 )
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import Codec
+from twofold.server.connection import Connection, Handler, Request, Work
 from twofold.tools.call import call, error_faces
 from twofold.tools.context import Context
 from twofold.tools.declare import Tool
 
-if TYPE_CHECKING:
-    from twofold.server.connection import Connection
-
-
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """A request whose era is known.
-
-    Attributes:
-        params: What any request may carry, decoded.
-        raw_params: The same as bytes, for methods with parameters of their own.
-    """
-
-    id: RequestId
-    method: str
-    params: Params
-    raw_params: msgspec.Raw
-    codec: Codec
-
-
 T = TypeVar("T")
-Work: TypeAlias = Callable[[], Awaitable[bytes]]
-Handler: TypeAlias = Callable[["Connection", Request], bytes | Work]
-"""Gives the result's bytes, or work that will, in a task of its own."""
 
 
-def _open_session(connection: "Connection", request: Request) -> bytes:
+def _open_session(connection: Connection, request: Request) -> bytes:
     params = _decode(request, InitializeParams)
     if connection.session is not None:
         raise InvalidRequest(f"initialize: this session speaks {connection.session.revision} already")
@@ -60,24 +38,24 @@ def _open_session(connection: "Connection", request: Request) -> bytes:
     return connection.session.opening_result()
 
 
-def _discover(connection: "Connection", request: Request) -> bytes:
+def _discover(connection: Connection, request: Request) -> bytes:
     return request.codec.opening_result()
 
 
-def _ping(connection: "Connection", request: Request) -> bytes:
+def _ping(connection: Connection, request: Request) -> bytes:
     return request.codec.empty_result()
 
 
-def _list_tools(connection: "Connection", request: Request) -> bytes:
+def _list_tools(connection: Connection, request: Request) -> bytes:
     return connection.offer.registry.page(request.codec, request.params.cursor)
 
 
-def _set_log_level(connection: "Connection", request: Request) -> bytes:
+def _set_log_level(connection: Connection, request: Request) -> bytes:
     connection.log_level = _decode(request, SetLevelParams).level
     return request.codec.empty_result()
 
 
-def _call_tool(connection: "Connection", request: Request) -> Work:
+def _call_tool(connection: Connection, request: Request) -> Work:
     params = request.params
     if not params.name:
         raise InvalidParams("tools/call: params.name is missing; it names the tool")
@@ -106,7 +84,7 @@ def encode_call(codec: Codec, faces: Faces, *, tool_name: str) -> bytes:
         return codec.call_result(error_faces(f"Error executing tool {tool_name}: {error}"))
 
 
-def _make_context(connection: "Connection", request: Request, tool: Tool) -> Context:
+def _make_context(connection: Connection, request: Request, tool: Tool) -> Context:
     known = request.params.meta
     channel = CallChannel(
         connection=connection,
@@ -126,7 +104,7 @@ def _make_context(connection: "Connection", request: Request, tool: Tool) -> Con
     )
 
 
-def _listen(connection: "Connection", request: Request) -> Work:
+def _listen(connection: Connection, request: Request) -> Work:
     wanted = _decode(request, ListenParams).notifications
     agreed = SubscriptionFilter(tools_list_changed=True) if wanted.tools_list_changed else SubscriptionFilter()
     codec = connection.offer.codecs.per_request
@@ -159,7 +137,7 @@ HANDLERS: Mapping[str, Handler] = {
 class CallChannel(msgspec.Struct, frozen=True):
     """A call's way back over its connection: progress for its token, log messages at its level or above."""
 
-    connection: "Connection"
+    connection: Connection
     codec: Codec
     token: RequestId | None
     log_level: LogLevel | None

@@ -16,9 +16,10 @@ from twofold.protocol.tool import Icon, ToolDefinition
 from twofold.protocol.wire import Codecs
 from twofold.protocol.wire.per_request import SERVER_INFO
 from twofold.server.connection import Connection, Offer, Writer
-from twofold.server.dispatch import encode_call
+from twofold.server.dispatch import HANDLERS, encode_call
 from twofold.server.registry import Registry
 from twofold.tools.call import call
+from twofold.tools.checks.icons import check_icons
 from twofold.tools.context import Context
 from twofold.tools.declare import (
     TextFace,
@@ -29,7 +30,6 @@ from twofold.tools.declare import (
     declare_tool,
 )
 from twofold.tools.describe import describe
-from twofold.tools.icons import check_icons
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Lifespan: TypeAlias = Callable[["MCPServer"], AbstractAsyncContextManager[Any]]
@@ -269,7 +269,7 @@ class MCPServer:
         Args:
             writer: Where its messages go.
         """
-        connection = Connection(self._offer, writer)
+        connection = Connection(self._offer, writer, HANDLERS)
         self._connections.add(connection)
         return connection
 

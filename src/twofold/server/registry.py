@@ -8,9 +8,9 @@ import msgspec
 
 from twofold.errors import InvalidDefinition, InvalidParams
 from twofold.protocol.wire import Codec
+from twofold.tools.checks.names import near_names
 from twofold.tools.declare import Tool
 from twofold.tools.describe import describe
-from twofold.tools.names import near_names
 from twofold.tools.run import Gate, Runner
 from twofold.tools.workers import Workers
 

@@ -3,22 +3,36 @@
 import asyncio
 import contextlib
 import signal
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
 
-from twofold.server.connection import Connection
+from twofold.server.connection import Connection, Writer
 from twofold.transports.stdio import LineWriter, Streams, claim_streams, serve_lines
 
-if TYPE_CHECKING:
-    from twofold.server.mcpserver import MCPServer
+
+class Servable(Protocol):
+    """What is served: a server, as far as serving needs to know it."""
+
+    def live(self) -> AbstractAsyncContextManager[None]:
+        """Hold its lifespan open."""
+        ...
+
+    def connect(self, writer: Writer) -> Connection:
+        """Open a connection."""
+        ...
+
+    def disconnect(self, connection: Connection) -> None:
+        """Forget a connection."""
+        ...
 
 
-def serve_stdio(server: "MCPServer") -> None:
+def serve_stdio(server: Servable) -> None:
     """Serve one client over this process's standard streams, until it has gone or a signal ends it."""
     with claim_streams() as streams:
         asyncio.run(_serve(server, streams))
 
 
-async def _serve(server: "MCPServer", streams: Streams) -> None:
+async def _serve(server: Servable, streams: Streams) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -12,17 +12,17 @@ from typing_extensions import TypedDict
 from twofold.errors import InvalidDefinition, InvalidSignature
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon, ToolAnnotations
-from twofold.tools.complaints import warn_author
+from twofold.tools.arguments.parameters import Parameters, build_parameters
+from twofold.tools.checks.complaints import warn_author
+from twofold.tools.checks.headers import HeaderParameter, check_headers
+from twofold.tools.checks.hints import check_hints
+from twofold.tools.checks.icons import check_icons
+from twofold.tools.checks.names import check_name
 from twofold.tools.context import Context
-from twofold.tools.docstrings import read_docstring
-from twofold.tools.headers import HeaderParameter, check_headers
-from twofold.tools.hints import check_hints
-from twofold.tools.icons import check_icons
-from twofold.tools.names import check_name
-from twofold.tools.parameters import Parameters, build_parameters
-from twofold.tools.returns import Returns, build_returns
+from twofold.tools.introspection.docstrings import read_docstring
+from twofold.tools.introspection.signatures import find_docstring, resolve_hints
+from twofold.tools.results.returns import Returns, build_returns
 from twofold.tools.run import RateLimit, calls_asynchronously
-from twofold.tools.signatures import find_docstring, resolve_hints
 
 UnknownArguments: TypeAlias = Literal["refuse", "ignore"]
 TextFace: TypeAlias = str | Callable[[Any], Any]

@@ -1,0 +1,1 @@
+"""Signature → input schema; the bytes of a call → arguments, or every problem at once."""

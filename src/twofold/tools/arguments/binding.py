@@ -1,0 +1,189 @@
+"""The bytes of a call bound to a function's arguments; all that can be prepared was prepared before."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from pydantic_core import SchemaValidator, ValidationError
+
+from twofold.contract.schema import CompiledSchema
+from twofold.protocol.structs import Json
+from twofold.tools.arguments.problems import (
+    MAX_FOUND,
+    ArgumentProblem,
+    find_argument,
+    find_schema_problems,
+    find_value_problems,
+    refuse,
+)
+from twofold.tools.arguments.reading import (
+    find_infinities,
+    may_hold_infinity,
+    read_arguments,
+    read_string,
+    replace_arguments,
+)
+
+BoundArguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+Attempt: TypeAlias = Callable[[bytes], dict[str, Any] | list[ArgumentProblem]]
+"""Binds the arguments by name, or says what is wrong with them."""
+
+LARGE_BYTES = 64 * 1024
+"""From here on a list may hold so many misfits that listing them takes longer than a server may stand still."""
+
+
+class SignatureBinder:
+    """Binds to a function whose input schema comes from its signature.
+
+    Args:
+        tool_name: For messages.
+        validator: Takes JSON, gives what the function takes by name.
+        hasty_validator: The same for large calls; it stops at the first misfit of a list.
+        schema: What is published, compiled; what the author reads leniently is left open in it.
+        names: What the arguments are called in JSON.
+        positional: The parameters that must go by position, each with its default.
+        asks_schema: The validator takes more than the schema allows, so that both are asked.
+        looks_for_infinity: Numbers may reach the function that the validator does not look at.
+    """
+
+    def __init__(
+        self,
+        tool_name: str,
+        *,
+        validator: SchemaValidator,
+        hasty_validator: SchemaValidator,
+        schema: CompiledSchema,
+        names: Sequence[str],
+        positional: Sequence[tuple[str, Any]],
+        asks_schema: bool,
+        looks_for_infinity: bool,
+    ) -> None:
+        self._tool_name = tool_name
+        self._validate = validator.validate_json
+        self._validate_hastily = hasty_validator.validate_json
+        self._schema = schema
+        self._names = names
+        self._positional = positional
+        self._asks_schema = asks_schema
+        self._looks_for_infinity = looks_for_infinity
+
+    def bind(self, raw: bytes) -> BoundArguments:
+        """Bind the JSON text of the arguments' object.
+
+        Returns:
+            Positional arguments and keyword arguments, fresh for this call.
+
+        Raises:
+            ArgumentsRefused: They do not fit; every problem is named.
+            ParseError: The bytes are no JSON.
+            InvalidParams: The JSON is no object.
+        """
+        if b"NaN" in raw or b"Infinity" in raw:  # the validator reads both as numbers; they may stand in text
+            read_arguments(raw, tool_name=self._tool_name)
+        named = self._attempt(raw)
+        if isinstance(named, list):
+            named = bind_reading_strings(raw, named, attempt=self._attempt, tool_name=self._tool_name)
+        if not self._positional:
+            return (), named
+        return tuple(named.pop(name, default) for name, default in self._positional), named
+
+    def _attempt(self, raw: bytes) -> dict[str, Any] | list[ArgumentProblem]:
+        try:
+            is_large = len(raw) > LARGE_BYTES
+            named: dict[str, Any] = self._validate_hastily(raw) if is_large else self._validate(raw)
+        except ValidationError as error:
+            return self._find_problems(raw, error)
+        if self._looks_for_infinity and may_hold_infinity(raw):
+            infinities = find_infinities(read_arguments(raw, tool_name=self._tool_name))
+            if infinities:
+                return infinities
+        if self._asks_schema:
+            arguments = read_arguments(raw, tool_name=self._tool_name)
+            if not self._schema.is_valid(arguments):
+                return find_schema_problems(self._schema, arguments, self._names)
+        return named
+
+    def _find_problems(self, raw: bytes, error: ValidationError) -> list[ArgumentProblem]:
+        """Name what the schema refuses, and of the other arguments what the validator refuses."""
+        arguments = read_arguments(raw, tool_name=self._tool_name)
+        problems = find_schema_problems(self._schema, arguments, self._names)
+        named = {problem.argument for problem in problems}
+        if len(problems) >= MAX_FOUND:
+            return problems
+        errors = error.errors(include_url=False)
+        problems += find_value_problems([one for one in errors if find_argument(one) not in named], arguments)
+        return problems
+
+
+class SchemaBinder:
+    """Binds to a function whose input schema is written by hand: it gets the arguments as they are.
+
+    Args:
+        tool_name: For messages.
+        schema: What is published, compiled.
+        names: The properties the schema lists.
+        place: Puts the arguments' object where the function wants it.
+    """
+
+    def __init__(
+        self,
+        tool_name: str,
+        *,
+        schema: CompiledSchema,
+        names: Sequence[str],
+        place: Callable[[dict[str, Json]], BoundArguments],
+    ) -> None:
+        self._tool_name = tool_name
+        self._schema = schema
+        self._names = names
+        self._place = place
+
+    def bind(self, raw: bytes) -> BoundArguments:
+        """Bind the JSON text of the arguments' object; see `SignatureBinder.bind`."""
+        arguments = self._attempt(raw)
+        if isinstance(arguments, list):
+            arguments = bind_reading_strings(raw, arguments, attempt=self._attempt, tool_name=self._tool_name)
+        return self._place(arguments)
+
+    def _attempt(self, raw: bytes) -> dict[str, Any] | list[ArgumentProblem]:
+        arguments = read_arguments(raw, tool_name=self._tool_name)
+        infinities = find_infinities(arguments) if may_hold_infinity(raw) else []
+        if infinities:
+            return infinities
+        if self._schema.is_valid(arguments):
+            return arguments
+        return find_schema_problems(self._schema, arguments, self._names)
+
+
+def bind_reading_strings(
+    raw: bytes, problems: list[ArgumentProblem], *, attempt: Attempt, tool_name: str
+) -> dict[str, Any]:
+    """Bind once more, with the JSON inside strings read; hosts send `"[1, 2]"` for `[1, 2]`.
+
+    Only arguments that do not fit as they came are read so, each as a whole and once: what stands deeper,
+    or is text inside the text, stays text.
+
+    Args:
+        raw: The arguments as they came.
+        problems: What is wrong with them.
+        attempt: Binds, or says what is wrong.
+        tool_name: For messages.
+
+    Raises:
+        ArgumentsRefused: It does not help; named is what is wrong with the arguments as they came.
+    """
+    arguments = read_arguments(raw, tool_name=tool_name)
+    misfits = {problem.argument for problem in problems}
+    texts: dict[str, bytes] = {}
+    for name, value in arguments.items():
+        if name not in misfits:
+            continue
+        text = read_string(value) if isinstance(value, str) else None
+        if text is not None:
+            texts[name] = text
+    if texts:
+        outcome = attempt(replace_arguments(raw, texts))
+        if isinstance(outcome, dict):
+            return outcome
+        remaining = {problem.argument for problem in outcome}
+        problems = [problem for problem in problems if problem.argument in remaining] or problems
+    raise refuse(tool_name, problems)

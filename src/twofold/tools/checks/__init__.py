@@ -1,0 +1,1 @@
+"""What else a definition carries, checked when it is declared."""

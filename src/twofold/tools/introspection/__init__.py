@@ -1,0 +1,1 @@
+"""What Python says of a function: its signature, its types, its docstring."""

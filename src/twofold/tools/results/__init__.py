@@ -1,0 +1,1 @@
+"""Return annotation → output schema; value → the two faces, which conform to it."""

@@ -1,0 +1,138 @@
+"""A value → content blocks, the model's face.
+
+The text is made from the JSON bytes that programs get, so the two faces cannot differ. A string stays as
+it is, an object or array is indented JSON, and a list or tuple is one block an element.
+"""
+
+import collections.abc
+import types
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+
+from twofold.errors import ResultRefused
+from twofold.protocol.content import CONTENT_BLOCKS, ContentBlock, TextContent
+from twofold.protocol.messages import EncodedBlocks
+from twofold.protocol.structs import encode_json
+from twofold.tools.results.dump import dump_any
+from twofold.tools.results.media import Audio, Image
+
+CONTENT_TYPES: tuple[type, ...] = (*CONTENT_BLOCKS, Image, Audio)
+"""What is content and never data."""
+
+_QUOTE, _BRACE, _BRACKET = b'"{['
+_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def promises_content(annotation: Any) -> bool:
+    """Say whether a return annotation speaks of content: a block or helper, bare, in a list or in a union."""
+    annotation = getattr(annotation, "__value__", annotation)  # a type alias
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return promises_content(get_args(annotation)[0])
+    if origin in (Union, types.UnionType) or _is_sequence(origin):
+        return any(promises_content(argument) for argument in get_args(annotation))
+    return isinstance(annotation, type) and origin is None and issubclass(annotation, CONTENT_TYPES)
+
+
+def _is_sequence(origin: Any) -> bool:
+    streams = (collections.abc.Iterable, collections.abc.AsyncIterable)
+    return isinstance(origin, type) and issubclass(origin, streams) and not issubclass(origin, collections.abc.Mapping)
+
+
+def write_blocks(raw: bytes, *, is_indented: bool) -> EncodedBlocks:
+    """Write the text blocks of a JSON value.
+
+    Args:
+        raw: The value, compact as programs get it.
+        is_indented: Whether objects and arrays are indented by two, or stay compact.
+
+    Returns:
+        JSON of the blocks; never an empty array: of an empty list it is one block, `[]`.
+    """
+    if raw[0] == _BRACKET and raw != b"[]":
+        texts = [_write_text(bytes(element), is_indented=is_indented) for element in _split(raw)]
+        return b'[{"type":"text","text":%b}]' % b'},{"type":"text","text":'.join(texts)
+    return b'[{"type":"text","text":%b}]' % _write_text(raw, is_indented=is_indented)
+
+
+def write_text(text: str) -> EncodedBlocks:
+    """Write one text block.
+
+    Raises:
+        ResultRefused: The text holds half of a surrogate pair.
+    """
+    try:
+        return b'[{"type":"text","text":%b}]' % _encode(text)
+    except UnicodeEncodeError:
+        raise ResultRefused("the text holds half of a surrogate pair, which no encoding can write") from None
+
+
+def _write_text(raw: bytes, *, is_indented: bool) -> bytes:
+    """Write the text of one JSON value as a JSON string."""
+    kind = raw[0]
+    if kind == _QUOTE:
+        return raw
+    if kind in (_BRACE, _BRACKET):
+        return _encode((msgspec.json.format(raw, indent=2) if is_indented else raw).decode())
+    return b'"%b"' % raw
+
+
+def holds_content(value: Any) -> bool:
+    """Say whether a value is content, or a list or tuple with content in it."""
+    if isinstance(value, list | tuple):
+        return any(holds_content(item) for item in value)
+    return isinstance(value, CONTENT_TYPES)
+
+
+def encode_content(value: Any, *, is_indented: bool) -> EncodedBlocks | tuple[ContentBlock, ...]:
+    """Write a value that is content, or may be.
+
+    Args:
+        value: Blocks, helpers, text and other JSON values; in lists and tuples one block an element.
+        is_indented: How other JSON values are written.
+
+    Returns:
+        The blocks.
+
+    Raises:
+        ResultRefused: Something in it has no form on the wire.
+        OSError: A helper's file cannot be read.
+    """
+    items = list(_flatten(value)) if isinstance(value, list | tuple) else [value]
+    if not items:
+        return write_text("[]")
+    blocks = tuple(_make_block(item, is_indented=is_indented) for item in items)
+    return check_blocks(blocks)
+
+
+def check_blocks(blocks: tuple[ContentBlock, ...]) -> EncodedBlocks | tuple[ContentBlock, ...]:
+    """Refuse blocks that cannot be written, now that it is known which tool made them.
+
+    Raises:
+        ResultRefused: Naming the place.
+    """
+    try:
+        encoded = encode_json(list(blocks), what="content")
+    except ValueError as error:
+        raise ResultRefused(str(error)) from None
+    is_plain = all(type(block) is TextContent and block.annotations is None and block.meta is None for block in blocks)
+    return encoded if is_plain else blocks
+
+
+def _flatten(items: list[Any] | tuple[Any, ...]) -> collections.abc.Iterator[Any]:
+    for item in items:
+        if isinstance(item, list | tuple) and holds_content(item):
+            yield from _flatten(item)
+        else:
+            yield item
+
+
+def _make_block(item: Any, *, is_indented: bool) -> ContentBlock:
+    if isinstance(item, CONTENT_BLOCKS):
+        return item
+    if isinstance(item, Image | Audio):
+        return item.to_content()
+    text = _write_text(dump_any(item, is_text=True), is_indented=is_indented)
+    return TextContent(msgspec.json.decode(text))

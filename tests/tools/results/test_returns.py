@@ -1,0 +1,990 @@
+"""Return annotations → published schemas; values → the two faces, or a refusal that names the place."""
+
+import collections
+import dataclasses
+import enum
+import inspect
+import json
+import math
+import typing
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import jsonschema
+import pytest
+import typing_extensions
+from pydantic import (
+    Base64Bytes,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    computed_field,
+    field_serializer,
+    field_validator,
+    model_serializer,
+)
+
+from twofold.errors import InvalidDefinition, InvalidSignature, ResultRefused
+from twofold.protocol.content import ImageContent, TextContent
+from twofold.protocol.messages import CallToolResult, Faces, Wrapping
+from twofold.tools.checks.complaints import DefinitionWarning
+from twofold.tools.results.media import Image
+from twofold.tools.results.returns import Returns, build_returns
+
+NOTHING = inspect.Signature.empty
+NAN = float("nan")
+
+
+class Weather(BaseModel):
+    temperature: float
+    humidity: float
+    conditions: str
+
+
+class WeatherDict(typing.TypedDict):
+    temperature: float
+    humidity: float
+    conditions: str
+
+
+@dataclasses.dataclass(slots=True)
+class WeatherRecord:
+    temperature: float
+    humidity: float
+    conditions: str
+
+
+class WeatherPlain:
+    temperature: float
+    humidity: float
+    conditions: str
+
+    def __init__(self, temperature: float, humidity: float, conditions: str) -> None:
+        self.temperature, self.humidity, self.conditions = temperature, humidity, conditions
+
+
+class Branch(BaseModel):
+    label: str
+    twigs: list["Branch"] = []
+
+
+class Cat(BaseModel):
+    meow: int
+
+
+class Dog(BaseModel):
+    bark: int
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Station:
+    def __init__(self) -> None:
+        self.name = "London"
+
+
+class Sign(Station):
+    def __str__(self) -> str:
+        return "a sign"
+
+
+class Leaking:
+    def __str__(self) -> str:
+        return object.__repr__(self)
+
+
+WEATHER = {"temperature": 16.2, "humidity": 0.83, "conditions": "Overcast"}
+WEATHER_SCHEMA = {
+    "properties": {
+        "temperature": {"title": "Temperature", "type": "number"},
+        "humidity": {"title": "Humidity", "type": "number"},
+        "conditions": {"title": "Conditions", "type": "string"},
+    },
+    "required": ["temperature", "humidity", "conditions"],
+    "type": "object",
+}
+
+
+def build(annotation: Any, **options: Any) -> Returns:
+    return build_returns(annotation, tool_name="made", function_name="make", **options)
+
+
+def render(annotation: Any, value: Any, **options: Any) -> Faces:
+    returns = build(annotation, **options)
+    faces = returns.render(value)
+    returns.check(faces)
+    return faces
+
+
+def refusal(annotation: Any, value: Any, **options: Any) -> str:
+    with pytest.raises(ResultRefused) as caught:
+        render(annotation, value, **options)
+    return str(caught.value)
+
+
+def texts(faces: Faces) -> list[str]:
+    assert isinstance(faces.content, bytes)
+    blocks = json.loads(faces.content)
+    assert [set(block) for block in blocks] == [{"type", "text"}] * len(blocks)
+    return [block["text"] for block in blocks]
+
+
+def structure(faces: Faces) -> Any:
+    return None if faces.structured is None else json.loads(faces.structured)
+
+
+def wrapped(schema: dict[str, Any], **others: Any) -> dict[str, Any]:
+    return {"properties": {"result": schema}, "required": ["result"], "title": "madeOutput", "type": "object", **others}
+
+
+# --- schemas ---
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (int, {"title": "Result", "type": "integer"}),
+        (str, {"title": "Result", "type": "string"}),
+        (float, {"title": "Result", "type": "number"}),
+        (bool, {"title": "Result", "type": "boolean"}),
+        (None, {"title": "Result", "type": "null"}),
+        (bytes, {"title": "Result", "type": "string", "contentEncoding": "base64"}),
+        (Any, {"title": "Result"}),
+        (object, {"title": "Result"}),
+        (list[int], {"title": "Result", "type": "array", "items": {"type": "integer"}}),
+        (Iterator[int], {"title": "Result", "type": "array", "items": {"type": "integer"}}),
+        (AsyncIterator[int], {"title": "Result", "type": "array", "items": {"type": "integer"}}),
+        (int | None, {"title": "Result", "anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        (int | str, {"title": "Result", "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+        (Literal["a", "b"], {"title": "Result", "type": "string", "enum": ["a", "b"]}),
+        (dict[int, float], {"title": "Result", "type": "object", "additionalProperties": {"type": "number"}}),
+        (
+            Annotated[int, Field(description="How many.")],
+            {"title": "Result", "type": "integer", "description": "How many."},
+        ),
+        (
+            tuple[int, str],
+            {
+                "title": "Result",
+                "type": "array",
+                "prefixItems": [{"type": "integer"}, {"type": "string"}],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        ),
+    ],
+)
+def test_what_is_no_object_is_wrapped(annotation: Any, schema: dict[str, Any]) -> None:
+    """Scalars, lists, tuples and unions stand under `result` (contract A3, A5, A6)."""
+    returns = build(annotation)
+    assert (returns.output_schema, returns.object_schema) == (wrapped(schema), wrapped(schema))
+    assert returns.wrapping is Wrapping.ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("annotation", "name"),
+    [
+        (Weather, "Weather"),
+        (WeatherDict, "WeatherDict"),
+        (WeatherRecord, "WeatherRecord"),
+        (WeatherPlain, "WeatherPlain"),
+    ],
+)
+def test_objects_are_published_as_they_are(annotation: Any, name: str) -> None:
+    """A model, a TypedDict, a dataclass and a class with annotated attributes have one schema (contract A4)."""
+    returns = build(annotation)
+    assert returns.output_schema == {**WEATHER_SCHEMA, "title": name}
+    assert returns.object_schema == returns.output_schema
+    assert returns.wrapping is Wrapping.NEVER
+
+
+@pytest.mark.parametrize("annotation", [list[Weather], tuple[Weather, ...], Iterator[Weather]])
+def test_element_types_stand_in_defs(annotation: Any) -> None:
+    """A list's elements are referred to by `$defs` (contract A5)."""
+    assert build(annotation).output_schema == wrapped(
+        {"items": {"$ref": "#/$defs/Weather"}, "title": "Result", "type": "array"},
+        **{"$defs": {"Weather": {**WEATHER_SCHEMA, "title": "Weather"}}},
+    )
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        dict[str, float],
+        Mapping[str, float],
+        collections.OrderedDict[str, float],
+        Annotated[dict[str, float], Field()],
+    ],
+)
+def test_a_dict_with_text_keys_is_an_object(annotation: Any) -> None:
+    """`dict[str, T]` is not wrapped and has a title of the tool's (contract A6)."""
+    assert build(annotation).output_schema == {
+        "additionalProperties": {"type": "number"},
+        "title": "madeDictOutput",
+        "type": "object",
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotation", "wrapping"),
+    [
+        (dict, Wrapping.NEVER),
+        (dict[Literal["a"], int], Wrapping.NEVER),
+        (dict[Colour, int], Wrapping.NEVER),
+        (RootModel[dict[str, int]], Wrapping.NEVER),
+        (dict[float, int], Wrapping.ALWAYS),
+        (dict[Literal["a", 1], int], Wrapping.ALWAYS),
+        (RootModel[dict[int, int]], Wrapping.ALWAYS),
+        (RootModel[list[int]], Wrapping.ALWAYS),
+        (Point, Wrapping.ALWAYS),
+        (Colour, Wrapping.ALWAYS),
+        (Cat | Dog, Wrapping.ALWAYS),
+    ],
+)
+def test_only_objects_with_text_keys_are_bare(annotation: Any, wrapping: Wrapping) -> None:
+    """What decides about the wrapper is whether the value is a JSON object whose keys are text (contract A6)."""
+    returns = build(annotation)
+    assert returns.wrapping is wrapping
+    assert returns.output_schema is not None
+    assert returns.output_schema["type"] == "object"
+
+
+def test_a_type_that_holds_itself_has_its_own_properties_at_the_root() -> None:
+    """The root is never a bare reference, which strict hosts drop (field case S01)."""
+    own = {
+        "properties": {
+            "label": {"title": "Label", "type": "string"},
+            "twigs": {"default": [], "items": {"$ref": "#/$defs/Branch"}, "title": "Twigs", "type": "array"},
+        },
+        "required": ["label"],
+        "title": "Branch",
+        "type": "object",
+    }
+    assert build(Branch).output_schema == {**own, "$defs": {"Branch": own}}
+    faces = render(Branch, Branch(label="a", twigs=[Branch(label="b")]))
+    assert structure(faces) == {"label": "a", "twigs": [{"label": "b", "twigs": []}]}
+
+
+def test_wrap_false_publishes_a_bare_root_and_wraps_for_earlier_revisions() -> None:
+    """2026-07-28 takes any root, earlier revisions an object only (contract A20)."""
+    returns = build(list[int], wrap=False)
+    assert returns.output_schema == {"items": {"type": "integer"}, "type": "array"}
+    assert returns.object_schema == build(list[int]).object_schema
+    assert returns.wrapping is Wrapping.EARLIER
+    assert returns.render([1]) == Faces(b'[{"type":"text","text":"1"}]', b"[1]", Wrapping.EARLIER)
+    assert build(Weather, wrap=False).wrapping is Wrapping.NEVER
+
+
+def test_no_annotation_means_text_only() -> None:
+    """Without a return annotation there is no schema and no structure (contract A2)."""
+    returns = build(NOTHING)
+    assert (returns.output_schema, returns.object_schema) == (None, None)
+    faces = returns.render({"a": 1})
+    assert (texts(faces), faces.structured) == (['{\n  "a": 1\n}'], None)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "shown"),
+    [
+        (NOTHING, "<none>"),
+        (Station, f"<class '{__name__}.Station'>"),
+        (list[Station], f"list[{__name__}.Station]"),
+        (typing.Callable[[], int], "typing.Callable[[], int]"),
+    ],
+)
+def test_insisting_on_a_schema_that_cannot_be_is_refused(annotation: Any, shown: str) -> None:
+    """`structured_output=True` with nothing to make a schema of fails at registration (contract A11)."""
+    with pytest.raises(InvalidSignature) as caught:
+        build(annotation, structured_output=True)
+    assert str(caught.value) == f"Function make: return type {shown} is not serializable for structured output"
+
+
+@pytest.mark.parametrize("annotation", [Station, list[Station], Sign, dict[str, Station]])
+def test_a_type_without_a_schema_opts_out_with_a_warning(annotation: Any) -> None:
+    """The warning names the class and the two mends (contract A12)."""
+    with pytest.warns(DefinitionWarning, match=r"make.*Station|Sign.*class body.*__str__.*structured_output=False"):
+        returns = build(annotation)
+    assert returns.output_schema is None
+
+
+def test_a_type_whose_text_is_made_by_the_author_opts_out_in_silence() -> None:
+    """With a function for text there is nothing to warn of (contract A12, A19)."""
+    faces = render(Station, Station(), text=lambda station: f"at {station.name}")
+    assert texts(faces) == ["at London"]
+
+
+def test_a_mistake_in_a_class_is_not_taken_for_opting_out() -> None:
+    """A type that pydantic cannot read for another reason is an error that says why."""
+
+    class Unfinished(BaseModel):
+        next: "Missing"  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(InvalidSignature, match=r"make.*Unfinished.*cannot be read: name 'Missing' is not defined"):
+        build(Unfinished)
+
+
+def test_two_fields_with_one_name_on_the_wire_are_refused() -> None:
+    """JSON with a key twice means what its reader makes of it; the types that would write it are refused."""
+
+    class Twice(BaseModel):
+        first: int = Field(alias="same")
+        second: int = Field(alias="same")
+
+    with pytest.raises(InvalidSignature, match="Twice: fields 'first' and 'second' are both written as 'same'"):
+        build(list[Twice])
+
+
+def test_a_default_that_is_no_json_is_left_out_of_the_schema() -> None:
+    """A published schema is JSON, whatever the defaults are."""
+
+    class Odd(BaseModel):
+        ratio: float = NAN
+        thumb: bytes = b"\xff"
+        made: object = dataclasses.field(default_factory=object)
+
+    schema = build(Odd).output_schema
+    assert schema is not None
+    assert schema["properties"]["ratio"] == {"title": "Ratio", "type": "number"}
+    assert schema["properties"]["thumb"]["default"] == "/w=="
+    json.dumps(schema, allow_nan=False)
+
+
+# --- the two faces ---
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "raw", "blocks"),
+    [
+        (int, 17, b"17", ["17"]),
+        (int, 1915883588174806058, b"1915883588174806058", ["1915883588174806058"]),
+        (int, 10**40, str(10**40).encode(), [str(10**40)]),
+        (str, 'say "hé"\n', '"say \\"hé\\"\\n"'.encode(), ['say "hé"\n']),
+        (str, "NaN Infinity", b'"NaN Infinity"', ["NaN Infinity"]),
+        (float, 1.0, b"1.0", ["1.0"]),
+        (bool, True, b"true", ["true"]),
+        (None, None, b"null", ["null"]),
+        (bytes, b"\xff\xfe>?", b'"//4+Pw=="', ["//4+Pw=="]),
+        (Colour, Colour.RED, b'"red"', ["red"]),
+        (Point, Point(1, 2), b"[1,2]", ["1", "2"]),
+        (list[str], [], b"[]", ["[]"]),
+        (list[str], ["a", ""], b'["a",""]', ["a", ""]),
+        (list[Any], [1, None, [2], {"a": 3}], b'[1,null,[2],{"a":3}]', ["1", "null", "[\n  2\n]", '{\n  "a": 3\n}']),
+        (Weather | None, None, b"null", ["null"]),
+        (dict[str, int], {}, b"{}", ["{}"]),
+        (dict[int, int], {1: 2}, b'{"1":2}', ['{\n  "1": 2\n}']),
+        (Base64Bytes, b"/w==", b'"/w=="', ["/w=="]),
+    ],
+)
+def test_a_value_becomes_structure_and_text(annotation: Any, value: Any, raw: bytes, blocks: list[str]) -> None:
+    """Both faces come from one value (contract A7)."""
+    faces = render(annotation, value)
+    assert (faces.structured, texts(faces), faces.is_error, faces.meta) == (raw, blocks, False, None)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Weather, Weather(**WEATHER)),
+        (Weather, WEATHER),
+        (WeatherDict, WEATHER),
+        (WeatherRecord, WeatherRecord(**WEATHER)),
+        (WeatherRecord, WEATHER),
+        (WeatherPlain, WeatherPlain(**WEATHER)),
+        (WeatherPlain, WEATHER),
+    ],
+)
+def test_an_object_and_a_dict_that_fits_give_the_same(annotation: Any, value: Any) -> None:
+    """Validation looks at the value, not at its Python type (contract A8)."""
+    faces = render(annotation, value)
+    assert structure(faces) == WEATHER
+    assert texts(faces) == ['{\n  "temperature": 16.2,\n  "humidity": 0.83,\n  "conditions": "Overcast"\n}']
+
+
+def test_compact_text_is_the_structure_itself() -> None:
+    """`text="compact"` spares the model the white space (contract A19)."""
+    faces = render(Weather, WEATHER, text="compact")
+    assert texts(faces) == [faces.structured.decode()] if faces.structured else False
+
+
+@pytest.mark.parametrize("make", [iter, lambda items: (item for item in items), lambda items: map(int, items)])
+@pytest.mark.parametrize("annotation", [list[int], Iterator[int], Any, NOTHING])
+def test_a_generator_is_read_once_for_both_faces(annotation: Any, make: Any) -> None:
+    """Items cannot be on one channel only (field case S14)."""
+    faces = render(annotation, make([1, 2]))
+    assert texts(faces) == ["1", "2"]
+    assert structure(faces) == (None if annotation is NOTHING else [1, 2])
+
+
+def test_absent_keys_stay_absent() -> None:
+    """A key that a TypedDict marks as optional and the tool left out is not sent as null (field case S02)."""
+
+    class Card(typing_extensions.TypedDict):
+        title: str
+        note: typing_extensions.NotRequired[str]
+
+    assert render(Card, {"title": "x"}).structured == b'{"title":"x"}'
+
+
+def test_schema_and_value_agree_on_aliases() -> None:
+    """Aliases go out, unless the model says otherwise; then in schema and value alike (field cases S04, S06)."""
+
+    class Aliased(BaseModel):
+        model_config = ConfigDict(populate_by_name=True)
+        row_id: str = Field(alias="_id")
+
+    class Named(Aliased):
+        model_config = ConfigDict(serialize_by_alias=False)
+
+    for annotation, key in ((Aliased, "_id"), (Named, "row_id")):
+        schema = build(annotation).output_schema
+        assert schema is not None
+        assert list(schema["properties"]) == schema["required"] == [key]
+        assert structure(render(annotation, annotation(row_id="7"))) == {key: "7"}
+
+
+def test_bytes_are_base64_in_every_depth() -> None:
+    """Bytes inside models, unions and lists are base64, in the standard alphabet, as the schema says (contract A3)."""
+
+    class Thumb(BaseModel):
+        data: bytes
+        more: list[bytes | int] = [b"\xff", 1]
+
+    schema = build(Thumb).output_schema
+    assert schema is not None
+    assert schema["properties"]["data"] == {"title": "Data", "type": "string", "contentEncoding": "base64"}
+    assert structure(render(Thumb, Thumb(data=b"\xfb\xff"))) == {"data": "+/8=", "more": ["/w==", 1]}
+
+
+def test_an_author_may_choose_another_form_for_bytes() -> None:
+    """What a model's own configuration says stands."""
+
+    class Hexed(BaseModel):
+        model_config = ConfigDict(ser_json_bytes="hex")
+        data: bytes
+
+    assert structure(render(Hexed, Hexed(data=b"\xff"))) == {"data": "ff"}
+
+
+# --- refusals ---
+
+
+def test_a_missing_field_is_told_as_the_founding_page_prints_it() -> None:
+    """Head, field, sentence; no web link (contract A8)."""
+    assert refusal(Weather, {"temperature": 16.2, "conditions": "Overcast"}) == (
+        "1 validation error for Weather\n"
+        "humidity\n"
+        "  Field required [type=missing, input_value={'temperature': 16.2, 'conditions': 'Overcast'}, input_type=dict]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (
+            int,
+            "many",
+            (
+                "1 validation error for madeOutput\nresult\n  Input should be a valid integer, unable to parse string "
+                "as an integer [type=int_parsing, input_value='many', input_type=str]"
+            ),
+        ),
+        (
+            list[Weather],
+            [WEATHER, {"temperature": 1, "humidity": 2}],
+            (
+                "1 validation error for madeOutput\nresult.1.conditions\n  Field required "
+                "[type=missing, input_value={'temperature': 1, 'humidity': 2}, input_type=dict]"
+            ),
+        ),
+        (
+            dict[str, float],
+            {"London": None},
+            (
+                "1 validation error for madeDictOutput\nLondon\n  Input should be a valid number "
+                "[type=float_type, input_value=None, input_type=NoneType]"
+            ),
+        ),
+        (
+            Weather,
+            Station(),
+            (
+                "1 validation error for Weather\n  Input should be a valid dictionary or instance of Weather "
+                f"[type=model_type, input_value=<{__name__}.Station object>, input_type=Station]"
+            ),
+        ),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_by_place(annotation: Any, value: Any, expected: str) -> None:
+    """Wrapped values are told under `result`, and a memory address is never shown (contract A8, A12)."""
+    assert refusal(annotation, value) == expected
+
+
+def test_long_refusals_are_cut() -> None:
+    """Twenty problems of a thousand are shown, and eighty characters of a value."""
+    lines = refusal(list[int], ["x" * 500] * 1000).split("\n")
+    assert lines[0] == "1000 validation errors for madeOutput"
+    assert (len(lines), lines[-1]) == (42, "and 980 more")
+    shown = lines[2].partition("input_value=")[2].partition(", input_type")[0]
+    assert len(shown) == 80
+
+
+def test_values_stay_hidden_where_an_author_asks_for_it() -> None:
+    """`hide_input_in_errors` holds for results too."""
+
+    class Private(BaseModel):
+        model_config = ConfigDict(hide_input_in_errors=True)
+        pin: int
+
+    assert refusal(Private, {"pin": "s3cret"}) == (
+        "1 validation error for Private\npin\n"
+        "  Input should be a valid integer, unable to parse string as an integer [type=int_parsing]"
+    )
+
+
+def test_an_author_s_own_validator_speaks_for_itself() -> None:
+    """A ValueError in a validator is a refusal with its text."""
+
+    class Even(BaseModel):
+        number: int
+
+        @field_validator("number")
+        @classmethod
+        def _check(cls, value: int) -> int:
+            if value % 2:
+                raise ValueError("odd numbers are out")
+            return value
+
+    assert "number\n  Value error, odd numbers are out" in refusal(Even, {"number": 1})
+
+
+class Optional_(BaseModel):
+    ratio: float | None = None
+    inside: Any = None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "place"),
+    [
+        (float, NAN, "result"),
+        (float | None, math.inf, "result"),
+        (list[float], [1.0, -math.inf], "result[1]"),
+        (dict[str, float], {"a b": NAN}, '["a b"]'),
+        (Optional_, Optional_(ratio=NAN), "ratio"),
+        (list[Optional_], [Optional_(), Optional_(ratio=NAN)], "result[1].ratio"),
+        (Any, {"a": [Optional_(ratio=NAN)]}, "result.a[0].ratio"),
+        (Any, Optional_(inside=Optional_(inside=[Optional_(ratio=NAN)])), "result.inside.inside[0].ratio"),
+        (NOTHING, [{"a": NAN}], "[0].a"),
+        (NOTHING, (Optional_(ratio=NAN),), "[0].ratio"),
+    ],
+)
+def test_numbers_that_are_none_are_refused_by_place(annotation: Any, value: Any, place: str) -> None:
+    """NaN and infinities are never written as null, not even where null is allowed (contract A9)."""
+    assert refusal(annotation, value).startswith(f"{place}: ")
+    assert "is not a JSON number; send null or text instead" in refusal(annotation, value)
+
+
+def test_an_author_may_choose_null_for_nan() -> None:
+    """`ser_json_inf_nan="null"` in a model's own configuration is a decision, not silence."""
+
+    class Chosen(BaseModel):
+        model_config = ConfigDict(ser_json_inf_nan="null")
+        ratio: float | None
+
+    assert structure(render(Chosen, Chosen(ratio=NAN))) == {"ratio": None}
+    assert structure(render(Any, [Chosen(ratio=NAN)])) == [{"ratio": None}]
+
+
+def _cycle() -> list[Any]:
+    items: list[Any] = [1]
+    items.append({"again": items})
+    return items
+
+
+def _deep() -> list[Any]:
+    items: list[Any] = []
+    for _ in range(50_000):
+        items = [items]
+    return items
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (str, "\ud800", "result: text with half of a surrogate pair"),
+        (Any, {"a": ["\ud800"]}, "result.a[0]: text with half of a surrogate pair"),
+        (Any, {"a": object()}, "result.a: an object of type object has no JSON form"),
+        (dict[str, Any], {"a": [print]}, "a[0]: an object of type builtin_function_or_method has no JSON form"),
+        (Any, Station(), "result: an object of type Station has no JSON form"),
+        (Any, _cycle(), "result[1].again: it holds itself, so it has no end"),
+        (NOTHING, _cycle(), "[1].again: it holds itself, so it has no end"),
+        (Any, _deep(), "result: nested deeper than JSON can be written"),
+        pytest.param(int, 10**5000, "result: an integer of more digits than a reader takes", id="huge"),
+        (Any, {"a": TextContent("x")}, "result.a: TextContent is content, not data"),
+        (NOTHING, {"a": Image(b"GIF89a")}, "a: Image is content, not data"),
+        (Weather, TextContent("x"), "the tool promises Weather and returned TextContent, which is content"),
+        (Any, Image(b"GIF89a"), "the tool promises madeOutput and returned Image, which is content"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_by_place(annotation: Any, value: Any, expected: str) -> None:
+    """Each is an error that names the place; none ends the server (issue 2, part 2)."""
+    assert refusal(annotation, value).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("mend", "expected"),
+    [
+        ({"temperature": None}, "temperature: expected a number, got null"),
+        ({"conditions": 7}, "conditions: expected a string, got an integer (7)"),
+        ({"temperature": ...}, "temperature: missing; expected a number"),
+    ],
+)
+def test_a_changed_instance_is_judged_as_it_is(mend: dict[str, Any], expected: str) -> None:
+    """Pydantic does not look at instances again; what they hold now is what is judged (contract A9)."""
+    instance = Weather(**WEATHER)
+    for name, value in mend.items():
+        vars(instance)[name] = value
+        if value is ...:
+            del vars(instance)[name]
+    assert refusal(Weather, instance) == f"the value does not conform to the tool's output schema: {expected}"
+
+
+def test_all_problems_of_a_changed_instance_are_told() -> None:
+    """All problems of one value come in one message (STYLE, errors)."""
+    message = refusal(list[Weather], [Weather.model_construct(temperature="x")])
+    assert message.startswith("the value does not conform to the tool's output schema:\n- ")
+    assert {line.split(":")[0] for line in message.split("\n- ")[1:]} == {
+        "result[0].temperature",
+        "result[0].humidity",
+        "result[0].conditions",
+    }
+
+
+def test_what_conforms_by_another_way_goes_out() -> None:
+    """Computed fields, custom serialisers and subclasses are judged by what they write (contract A9)."""
+
+    class Price(BaseModel):
+        cents: int
+
+        @computed_field
+        @property
+        def euros(self) -> float:
+            return self.cents / 100
+
+        @field_serializer("cents")
+        def _write(self, value: int) -> str:
+            return f"{value}c"
+
+    class Sale(Price):
+        off: int = 5
+
+    schema = build(Price).output_schema
+    assert schema is not None
+    assert schema["properties"]["cents"] == {"title": "Cents", "type": "string"}
+    for value in (Price(cents=250), Sale(cents=250)):
+        assert structure(render(Price, value)) == {"cents": "250c", "euros": 2.5}
+
+
+def test_a_serialiser_that_breaks_its_own_promise_is_refused() -> None:
+    """A return annotation on a serialiser is published, so it is enforced (contract A9)."""
+
+    class Lying(BaseModel):
+        number: int
+
+        @field_serializer("number")
+        def _write(self, value: int) -> int:
+            return "none"  # type: ignore[return-value]
+
+    assert refusal(Lying, Lying(number=1)).endswith("number: expected an integer, got a string ('none')")
+
+
+class Crashing(BaseModel):
+    number: int = 1
+
+    @field_serializer("number")
+    def _write(self, value: int) -> int:
+        raise KeyError("own fault")
+
+
+class CrashingProperty(BaseModel):
+    @computed_field
+    @property
+    def ratio(self) -> float:
+        return 1 / 0
+
+
+class CrashingModel(BaseModel):
+    @model_serializer
+    def _write(self) -> dict[str, int]:
+        raise ValueError("own value")
+
+
+class CrashingText:
+    def __str__(self) -> str:
+        raise ArithmeticError("own text")
+
+
+def _failing() -> Iterator[int]:
+    yield 1
+    raise LookupError("own generator")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "crash"),
+    [
+        (Crashing, Crashing(), KeyError),
+        (Any, [Crashing()], KeyError),
+        (NOTHING, {"a": Crashing()}, KeyError),
+        (CrashingProperty, CrashingProperty(), ZeroDivisionError),
+        (CrashingModel, CrashingModel(), ValueError),
+        (NOTHING, CrashingText(), ArithmeticError),
+        (list[int], _failing(), LookupError),
+    ],
+)
+def test_a_crash_of_the_author_s_own_code_stays_a_crash(annotation: Any, value: Any, crash: type) -> None:
+    """Exceptions of serialisers, properties and generators are the tool's, told in the log, not to the model."""
+    with pytest.raises(crash) as caught:
+        render(annotation, value)
+    assert not isinstance(caught.value, ResultRefused)
+    assert "own" in str(caught.value) or crash is ZeroDivisionError
+
+
+# --- text only ---
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "blocks"),
+    [
+        (dict, "# Report\nall good", ["# Report\nall good"]),
+        (Weather, WEATHER, ['{\n  "temperature": 16.2,\n  "humidity": 0.83,\n  "conditions": "Overcast"\n}']),
+        (Weather, {"other": 1}, ['{\n  "other": 1\n}']),
+        (list[int], (1, "two", None), ["1", "two", "null"]),
+        (bytes, b"\xff\xfe>?", ["//4+Pw=="]),
+        (Station, Sign(), ["a sign"]),
+        (list[Station], [Sign(), Sign()], ["a sign", "a sign"]),
+        (NOTHING, {"by": Sign()}, ['{\n  "by": "a sign"\n}']),
+    ],
+)
+def test_opting_out_leaves_text_only(annotation: Any, value: Any, blocks: list[str]) -> None:
+    """`structured_output=False`: no schema, no validation, no structure (contract A10); own text of objects (A12)."""
+    returns = build(annotation, structured_output=False)
+    faces = returns.render(value)
+    assert (returns.output_schema, faces.structured, texts(faces)) == (None, None, blocks)
+
+
+@pytest.mark.parametrize("value", [Station(), [Station()], {"a": Station()}, Leaking(), object(), print, lambda: 1])
+def test_a_memory_address_is_never_sent(value: Any) -> None:
+    """An object without text of its own is an error that names the mends (contract A12)."""
+    message = refusal(NOTHING, value)
+    assert "has no JSON form" in message
+    assert "0x" not in message
+
+
+# --- content ---
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Image,
+        ImageContent,
+        str | Image,
+        Image | None,
+        list[str | Image],
+        list[TextContent],
+        Iterator[Image],
+        Annotated[Image, "x"],
+    ],
+)
+def test_content_has_no_schema(annotation: Any) -> None:
+    """Content blocks are content, not data (contract A14)."""
+    assert build(annotation).output_schema is None
+    with pytest.raises(InvalidSignature, match="is content, not data"):
+        build(annotation, structured_output=True)
+    with pytest.raises(InvalidSignature, match="text= has no use"):
+        build(annotation, text="{result}")
+
+
+class Holder(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    picture: Image
+
+
+@pytest.mark.parametrize("annotation", [dict[str, Image], Holder, list[Holder], tuple[int, dict[str, TextContent]]])
+def test_content_inside_data_is_refused_at_registration(annotation: Any) -> None:
+    """A picture in a field would have to be data; the error says what to do (contract A14)."""
+    with pytest.raises(InvalidSignature, match=r"make.*inside data; content stands by itself.*CallToolResult"):
+        build(annotation)
+
+
+# --- results of the author's own ---
+
+
+class Row(BaseModel):
+    model_config = ConfigDict(populate_by_name=True, extra="forbid")
+    row_id: str = Field(alias="rowId")
+
+
+def test_an_own_result_passes_as_it_is() -> None:
+    """Blocks, structure, `_meta` and the error flag of a `CallToolResult` are the author's (contract A13)."""
+    block = TextContent("row 7", meta={"k": 1})
+    result = CallToolResult(content=[block], structured_content={"a": 1}, meta={"m": 2})
+    for annotation in (CallToolResult, NOTHING):
+        assert build(annotation).output_schema is None
+        assert render(annotation, result) == Faces((block,), b'{"a":1}', Wrapping.NEVER, meta={"m": 2})
+
+
+@pytest.mark.parametrize(
+    "value", [Row(row_id="7"), {"rowId": "7"}, {"row_id": "7"}, CallToolResult(structured_content=Row(row_id="7"))]
+)
+def test_an_annotated_result_goes_out_by_the_wire_s_names(value: Any) -> None:
+    """`Annotated[CallToolResult, Model]` maps Python's names or sends the wire's verbatim (field case S05)."""
+    annotation = Annotated[CallToolResult, Row]
+    assert build(annotation).output_schema == build(Row).output_schema
+    result = value if isinstance(value, CallToolResult) else CallToolResult(structured_content=value)
+    faces = render(annotation, result)
+    assert (faces.structured, texts(faces)) == (b'{"rowId":"7"}', ['{\n  "rowId": "7"\n}'])
+
+
+@pytest.mark.parametrize(
+    "annotation", [Annotated[CallToolResult, Row], Row, Row | CallToolResult, CallToolResult | Row]
+)
+def test_a_structure_that_does_not_fit_never_leaves(annotation: Any) -> None:
+    """A result that is no error is judged under every annotation that publishes a schema (contract A25)."""
+    message = refusal(annotation, CallToolResult(structured_content={"rowId": 7, "more": 1}))
+    assert message.startswith("2 validation errors for Row\nrowId\n")
+    assert refusal(annotation, CallToolResult(content=[TextContent("x")])).startswith(
+        "the result has no structured_content, which the tool's output schema promises"
+    )
+
+
+@pytest.mark.parametrize("annotation", [Annotated[CallToolResult, Row], Row, CallToolResult, NOTHING, list[int]])
+def test_an_error_is_never_judged(annotation: Any) -> None:
+    """An error may leave without structure, with any, and never without a text (contract A13, A25)."""
+    faces = render(annotation, CallToolResult(is_error=True))
+    assert (texts(faces), faces.structured, faces.is_error) == (
+        ["the tool reported an error without saying more"],
+        None,
+        True,
+    )
+    faces = render(annotation, CallToolResult(is_error=True, structured_content=[1]))
+    assert (texts(faces), faces.structured, faces.wrapping) == (["1"], b"[1]", Wrapping.EARLIER)
+
+
+@pytest.mark.parametrize("given", [[1, 2], {"result": [1, 2]}, (1, 2), ["1", 2]])
+def test_a_wrapped_type_takes_the_bare_value_or_the_wrapped(given: Any) -> None:
+    """Authors give the value, or what the published schema shows; both go out the same (contract A13)."""
+    faces = render(Annotated[CallToolResult, list[int]], CallToolResult(structured_content=given))
+    assert (faces.structured, faces.wrapping, texts(faces)) == (b"[1,2]", Wrapping.ALWAYS, ["1", "2"])
+
+
+def test_null_is_not_absent_in_an_own_result() -> None:
+    """`structured_content=None` is JSON null (spec, `structuredContent`)."""
+    faces = render(Annotated[CallToolResult, Row | None], CallToolResult(structured_content=None))
+    assert (faces.structured, texts(faces)) == (b"null", ["null"])
+
+
+@pytest.mark.parametrize(
+    ("result", "place"),
+    [
+        (CallToolResult(structured_content=[NAN]), "structured_content[0]: nan is not a JSON number"),
+        (CallToolResult(structured_content={"a": Optional_(ratio=NAN)}), "structured_content.a.ratio: nan"),
+        (CallToolResult(structured_content=1, is_error=True, meta={"a": NAN}), "_meta['a']: NaN"),
+        (CallToolResult(content=[TextContent("\ud800")]), "content: "),
+    ],
+)
+def test_an_own_result_that_json_cannot_hold_is_refused(result: CallToolResult, place: str) -> None:
+    """The rules for numbers and text hold in results of the author's own making (contract A9)."""
+    assert refusal(CallToolResult, result).startswith(place)
+
+
+def test_opting_out_drops_the_structure_of_an_own_result_but_not_its_text() -> None:
+    """`structured_output=False` sends no structure at all (contract A10)."""
+    faces = render(Weather, CallToolResult(structured_content=[1]), structured_output=False)
+    assert (texts(faces), faces.structured, faces.wrapping) == (["1"], None, Wrapping.NEVER)
+
+
+def test_text_beside_an_own_result_is_refused() -> None:
+    """A `CallToolResult` carries its own content (contract A19)."""
+    for annotation in (CallToolResult, Annotated[CallToolResult, Row]):
+        with pytest.raises(InvalidSignature, match="text= has no use beside CallToolResult"):
+            build(annotation, text="{rowId}")
+
+
+# --- schemas by hand ---
+
+HAND = {
+    "type": "object",
+    "properties": {"n": {"$ref": "#/$defs/n"}},
+    "required": ["n"],
+    "x-own": [1],
+    "$defs": {"n": {"type": "integer", "multipleOf": 2}},
+}
+
+
+def test_a_schema_by_hand_is_published_to_the_letter_and_enforced() -> None:
+    """Hand-written output schemas are neither changed nor trusted (contract A26)."""
+    returns = build(NOTHING, output_schema=HAND)
+    assert returns.output_schema is HAND
+    assert returns.object_schema is HAND
+    faces = render(NOTHING, {"n": 2, "more": None}, output_schema=HAND)
+    assert (faces.structured, faces.wrapping) == (b'{"n":2,"more":null}', Wrapping.NEVER)
+    for value in ({"n": 3}, {"n": "2"}, {}, [], None, CallToolResult(structured_content={"n": 3})):
+        assert "does not conform to the tool's output schema" in refusal(NOTHING, value, output_schema=HAND)
+    assert "no structured_content" in refusal(NOTHING, CallToolResult(), output_schema=HAND)
+    assert render(NOTHING, CallToolResult(structured_content={"n": 4}), output_schema=HAND).structured == b'{"n":4}'
+
+
+def test_a_root_by_hand_that_is_no_object_is_wrapped_for_earlier_revisions() -> None:
+    """Its references still lead to the same places (contract A20, A26)."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {
+            "leaf": {"enum": [{"$ref": "#/data"}, 1]},
+            "tree": {"anyOf": [{"$ref": "#/$defs/leaf"}, {"$ref": "#"}]},
+        },
+        "type": "array",
+        "items": {"$ref": "#/$defs/tree"},
+    }
+    returns = build(NOTHING, output_schema=schema)
+    assert returns.output_schema is schema
+    assert returns.wrapping is Wrapping.EARLIER
+    assert returns.object_schema == {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": {
+            "result": {
+                "$defs": {
+                    "leaf": {"enum": [{"$ref": "#/data"}, 1]},
+                    "tree": {"anyOf": [{"$ref": "#/properties/result/$defs/leaf"}, {"$ref": "#/properties/result"}]},
+                },
+                "type": "array",
+                "items": {"$ref": "#/properties/result/$defs/tree"},
+            }
+        },
+        "required": ["result"],
+        "title": "madeOutput",
+        "type": "object",
+    }
+    judge = jsonschema.Draft202012Validator(returns.object_schema)
+    for value in ([], [1, [1]], [[2]], 1):
+        is_valid = jsonschema.Draft202012Validator(schema).is_valid(value)
+        assert judge.is_valid({"result": value}) is is_valid
+        if is_valid:
+            assert structure(render(NOTHING, value, output_schema=schema)) == value
+        else:
+            assert refusal(NOTHING, value, output_schema=schema)
+
+
+def test_a_schema_by_hand_that_is_none_is_refused() -> None:
+    """A faulty schema is found at registration, and opting out beside one makes no sense (contract A26)."""
+    with pytest.raises(InvalidDefinition, match="tool 'made', output schema"):
+        build(NOTHING, output_schema={"type": "object", "properties": {"a": {"type": "no such type"}}})
+    with pytest.raises(InvalidSignature, match="structured_output=False contradicts output_schema="):
+        build(NOTHING, output_schema=HAND, structured_output=False)

@@ -1,0 +1,159 @@
+"""The `text=` option: templates over the wire's names, and functions of the value."""
+
+import json
+from typing import Any, NotRequired
+
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from twofold.errors import InvalidDefinition, ResultRefused
+from twofold.protocol.content import ImageContent, TextContent
+from twofold.tools.results.media import Image
+from twofold.tools.results.returns import build_returns
+
+
+class Shop(BaseModel):
+    city: str
+    open: bool = True
+
+
+class Product(BaseModel):
+    name: str
+    price: float = Field(alias="priceEuros")
+    shops: list[Shop] = []
+    note: str | None = None
+
+
+MUG = {"name": "Travel mug", "priceEuros": 24, "shops": [{"city": "Oslo", "open": True}]}
+
+
+class Card(TypedDict):
+    title: str
+    note: NotRequired[str]
+
+
+def told(annotation: Any, value: Any, text: Any, **options: Any) -> list[str]:
+    returns = build_returns(annotation, tool_name="made", function_name="make", text=text, **options)
+    content = returns.render(value).content
+    assert isinstance(content, bytes)
+    return [block["text"] for block in json.loads(content)]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "template", "text"),
+    [
+        (Product, MUG, "{name} costs {priceEuros:.2f}", "Travel mug costs 24.00"),
+        (Product, MUG, "{name!r:>14}|", "  'Travel mug'|"),
+        (Product, MUG, "{shops[0][city]}: {shops[0][open]}", "Oslo: true"),
+        (Product, MUG, "{note} {shops}", 'null [{"city":"Oslo","open":true}]'),
+        (Product, MUG, "{shops!r}", '[{"city":"Oslo","open":true}]'),
+        (Product, MUG, "{{braces}}", "{braces}"),
+        (Product, MUG, "{priceEuros:{name[0]}}", None),
+        (int, 17, "{result} degrees", "17 degrees"),
+        (float, 0.5, "{result:.0%}", "50%"),
+        (None, None, "done: {result}", "done: null"),
+        (list[int], [1, 2], "{result[1]} of {result}", "2 of [1,2]"),
+        (dict[str, int], {"a b": 1}, "{a b}", "1"),
+        (dict[int, int], {1: 2}, "{result[1]}", "2"),
+        (Any, {"a": 1}, "{result[a]}", "1"),
+        (str, "no fields", "as ever", "as ever"),
+    ],
+)
+def test_a_template_is_filled_by_the_wire_s_names(annotation: Any, value: Any, template: str, text: str | None) -> None:
+    """The model reads a sentence, programs get the data (contract A19)."""
+    if text is None:
+        with pytest.raises(ResultRefused, match="the template given as text= does not fit this value"):
+            told(annotation, value, template)
+    else:
+        assert told(annotation, value, template) == [text]
+
+
+def test_a_template_leaves_the_structure_as_it_is() -> None:
+    """Only the model's face is the author's sentence (contract A19)."""
+    returns = build_returns(Shop, tool_name="made", function_name="make", text="in {city}")
+    assert returns.render(Shop(city="Oslo")).structured == b'{"city":"Oslo","open":true}'
+
+
+def test_a_template_serves_text_only_and_hand_written_tools_too() -> None:
+    """Where no schema is known, names are looked up in the value (contract A19, A26)."""
+    assert told(Product, {"any": 1}, "{any} {result[any]}", structured_output=False) == ["1 1"]
+    assert told(int, [1], "{result[0]}", output_schema={"type": "array"}) == ["1"]
+    assert told(int, {"a": 1}, "{a}", output_schema={"type": "object"}) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "template", "complaint"),
+    [
+        (Product, "{price}", "the result has no field 'price'; it has name, priceEuros, shops, note"),
+        (int, "{value}", "the result has no field 'value'; it has result"),
+        (list[Shop], "{city}", "the result has no field 'city'; it has result"),
+        (Product, "{name:{width}}", "the result has no field 'width'"),
+        (Product, "{name.upper}", "cannot read {name.upper}"),
+        (Product, "{name.__class__.__mro__}", "cannot read {name.__class__"),
+        (Product, "{shops[0].city}", "cannot read {shops[0].city}"),
+        (Product, "{}", "cannot read {}"),
+        (Product, "{0}", "cannot read {0}"),
+        (Product, "{name", "is no template: expected '}'"),
+        (Product, 3, "expected a str or a function, got 3"),
+    ],
+)
+def test_a_template_that_cannot_work_is_refused_at_registration(annotation: Any, template: Any, complaint: str) -> None:
+    """A name that is not there, and Python's attributes, are found before the first call (contract A19)."""
+    with pytest.raises(InvalidDefinition) as caught:
+        build_returns(annotation, tool_name="made", function_name="make", text=template)
+    assert str(caught.value).startswith("tool 'made', text: ")
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "template"),
+    [
+        (Card, {"title": "x"}, "{note}"),
+        (list[int], [], "{result[0]}"),
+        (str, "x", "{result:.2f}"),
+        (dict[str, int], {}, "{a}"),
+    ],
+)
+def test_a_template_that_does_not_fit_this_value_is_a_refusal(annotation: Any, value: Any, template: str) -> None:
+    """The message says that it is the template's fault (contract A19)."""
+    with pytest.raises(ResultRefused, match="the template given as text= does not fit this value"):
+        told(annotation, value, template)
+
+
+def test_a_function_gets_the_validated_value() -> None:
+    """Whatever was returned, the function sees what the annotation promises (contract A19)."""
+    assert told(Product, MUG, lambda product: f"{type(product).__name__} {product.name}") == ["Product Travel mug"]
+    assert told(list[int], iter(["1", 2]), lambda numbers: str(sum(numbers))) == ["3"]
+    assert told(int, 1, lambda number: ["one", TextContent(str(number))]) == ["one", "1"]
+
+
+def test_a_function_may_give_blocks() -> None:
+    """A chart beside the data (contract A14, A19)."""
+    block = ImageContent(data="R0lGODlh", mime_type="image/gif")
+    returns = build_returns(int, tool_name="made", function_name="make", text=lambda _: [Image(b"GIF89a"), "a chart"])
+    faces = returns.render(1)
+    assert (faces.content, faces.structured) == ((block, TextContent("a chart")), b"1")
+
+
+@pytest.mark.parametrize("made", [None, 1, {"a": 1}, [], [1], ["a", None], b"x"])
+def test_a_function_that_gives_anything_else_is_refused(made: Any) -> None:
+    """The error says what it must give (contract A19)."""
+    with pytest.raises(ResultRefused, match=f"text= returned a {type(made).__name__}; it must return a str"):
+        told(int, 1, lambda _: made)
+
+
+def test_a_crash_of_the_function_stays_a_crash() -> None:
+    """It is the author's code (contract A22)."""
+    with pytest.raises(ZeroDivisionError):
+        told(int, 0, lambda number: 1 / number)
+
+
+def test_an_async_function_is_refused() -> None:
+    """Text is made from the value at once (contract A19)."""
+
+    async def tell(value: int) -> str:
+        return str(value)
+
+    with pytest.raises(InvalidDefinition, match="the function is async"):
+        build_returns(int, tool_name="made", function_name="make", text=tell)
