@@ -195,6 +195,26 @@ async def test_any_callable_can_be_a_tool(function, text, description):
     assert text_of(await mcp.call_tool("t", {"name": "Ada"})) == text
 
 
+async def test_a_sync_wrapper_round_an_async_function_keeps_its_slot_and_its_deadline():
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> str:
+        started.set()
+        await release.wait()
+        return "done"
+
+    mcp = MCPServer("s")
+    mcp.add_tool(passing(wait), name="t", max_concurrency=1)
+    mcp.add_tool(passing(wait), name="short", timeout_seconds=0.01)
+    first = asyncio.ensure_future(mcp.call_tool("t"))
+    await started.wait()
+    assert "is busy" in text_of(await mcp.call_tool("t"))
+    assert "did not finish within 0.01 seconds" in text_of(await mcp.call_tool("short"))
+    release.set()
+    assert text_of(await first) == "done"
+    assert text_of(await mcp.call_tool("t")) == "done"
+
+
 async def test_a_stream_is_collected():
     async def asynchronous(count: int):
         for number in range(count):

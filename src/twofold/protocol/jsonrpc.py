@@ -135,7 +135,8 @@ def encode_id(request_id: RequestId) -> bytes:
 
 def encode_result(request_id: RequestId, result: bytes) -> bytes:
     """Answer a request; `result` is the JSON of an object."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode_id(request_id), result)
+    # Joined, because `%` copies a megabyte twenty times as slowly.
+    return b"".join((b'{"jsonrpc":"2.0","id":', encode_id(request_id), b',"result":', result, b"}"))
 
 
 def encode_error(request_id: RequestId | None, error: ProtocolError) -> bytes:

@@ -54,7 +54,15 @@ class Registry:
                 f"tool {tool.name!r} is there already; give this one another name=, or remove_tool({tool.name!r}) first"
             )
         gate = Gate(tool.name, max_concurrency=tool.max_concurrency, rate_limit=tool.rate_limit)
-        runner = Runner(tool.function, tool.name, tool.is_async, tool.timeout_seconds, gate, self.workers)
+        runner = Runner(
+            function=tool.function,
+            tool_name=tool.name,
+            is_async=tool.is_async,
+            timeout_seconds=tool.timeout_seconds,
+            finish=tool.returns.finish,
+            gate=gate,
+            workers=self.workers,
+        )
         self._tools[tool.name] = Registered(tool, runner, self._next_place)
         self._next_place += 1
         self._changed()

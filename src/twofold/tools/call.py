@@ -5,7 +5,6 @@ import logging
 import secrets
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -42,14 +41,16 @@ async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context
     """
     context: Context | None = None
     try:
-        args, kwargs = await _bind(tool, runner, raw_arguments)
+        bind = tool.parameters.bind
+        is_large = len(raw_arguments) > LARGE_BYTES
+        args, kwargs = await runner.workers.submit(partial(bind, raw_arguments)) if is_large else bind(raw_arguments)
         if tool.parameters.context_name is not None:
             context = make_context()
             kwargs[tool.parameters.context_name] = context
-        value, is_rendered = await runner.run(args, kwargs, then=partial(_render, tool))
-        if is_rendered:
-            rendered: Faces = value
-            return rendered
+        value, is_finished = await runner.run(args, kwargs)
+        if is_finished:
+            finished: Faces = value
+            return finished
         faces = tool.returns.render(value)
         if not tool.returns.is_proven:
             await _check(tool, runner, faces)
@@ -65,20 +66,6 @@ async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context
     finally:
         if context is not None:
             context.close()
-
-
-def _render(tool: Tool, value: Any) -> Faces:
-    faces = tool.returns.render(value)
-    tool.returns.check(faces)
-    return faces
-
-
-async def _bind(tool: Tool, runner: Runner, raw_arguments: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    bind = tool.parameters.bind
-    if len(raw_arguments) > LARGE_BYTES:
-        bound: tuple[tuple[Any, ...], dict[str, Any]] = await runner.workers.submit(partial(bind, raw_arguments))
-        return bound
-    return bind(raw_arguments)
 
 
 async def _check(tool: Tool, runner: Runner, faces: Faces) -> None:

@@ -5,6 +5,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any
 
@@ -14,6 +15,7 @@ from twofold.errors import InvalidDefinition, ToolError
 from twofold.tools.workers import Workers
 
 _PERIOD_SECONDS = {"s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+_SETTLED = frozenset({str, int, float, bool, bytes, list, dict, tuple, set, type(None)})
 _RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*\Z")
 
 
@@ -79,6 +81,10 @@ class Gate:
             self._spend(self._rate_limit)
         self._running += 1
 
+    def resume(self) -> None:
+        """Take the slot of a call back that was given back too early."""
+        self._running += 1
+
     def leave(self) -> None:
         """Give the slot back."""
         self._running -= 1
@@ -103,60 +109,38 @@ class Runner(msgspec.Struct, frozen=True):
     Attributes:
         is_async: Its call gives a coroutine or an async generator, run wholly in the caller's task.
         timeout_seconds: After it the call is given up.
+        finish: Applied in the same thread to the value of a sync function, so that rendering a large
+            result does not hold up the event loop.
     """
 
     function: Callable[..., Any]
     tool_name: str
     is_async: bool
     timeout_seconds: float | None
+    finish: Callable[[Any], Any]
     gate: Gate
     workers: Workers
 
-    async def run(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, then: Callable[[Any], Any]
-    ) -> tuple[Any, bool]:
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
         """Call the function within its limits.
 
         Args:
             args: What it takes by position.
             kwargs: What it takes by name.
-            then: Applied in the same thread to the value of a sync function, so that rendering a large
-                result does not hold up the event loop.
 
         Returns:
-            The value, and whether `then` has been applied to it.
+            The value, and whether it is finished.
 
         Raises:
             ToolError: A limit was reached, or the deadline passed.
         """
         self.gate.enter()
-        if self.is_async:
-            try:
-                work = self.function(*args, **kwargs)
-                if self.timeout_seconds is None:
-                    return await _settle(work), False
-                return await self._within_deadline(_settle(work)), False
-            finally:
-                self.gate.leave()
-        # A sync function keeps its slot until its thread has ended, even if nobody waits for it any more.
-        job = self.workers.submit(lambda: self._run_sync(args, kwargs, then), on_end=self.gate.leave)
-        value, done = await (job if self.timeout_seconds is None else self._within_deadline(job))
-        if not done:  # a sync wrapper round an async function
-            value = await self._within_deadline(_settle(value))
-        return value, done
-
-    def _run_sync(self, args: tuple[Any, ...], kwargs: dict[str, Any], then: Callable[[Any], Any]) -> tuple[Any, bool]:
-        value = self.function(*args, **kwargs)
-        if inspect.isawaitable(value) or inspect.isasyncgen(value):
-            return value, False
-        return then(value), True
-
-    async def _within_deadline(self, work: Any) -> Any:
+        run = self._run_async if self.is_async else self._run_sync
         if self.timeout_seconds is None:
-            return await work
+            return await run(args, kwargs)
         try:
             async with asyncio.timeout(self.timeout_seconds) as deadline:
-                return await work
+                return await run(args, kwargs)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -166,10 +150,42 @@ class Runner(msgspec.Struct, frozen=True):
                 "ask for less, or try again later"
             ) from None
 
+    async def _run_async(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+        try:
+            value = self.function(*args, **kwargs)
+            if type(value) is CoroutineType:
+                value = await value
+            return (value, False) if not _is_pending(value) else (await _settle(value), False)
+        finally:
+            self.gate.leave()
+
+    async def _run_sync(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+        # The slot stays taken until the thread has ended, even if nobody waits for it any more.
+        value, is_finished = await self.workers.submit(partial(self._work, args, kwargs), on_end=self.gate.leave)
+        if is_finished:
+            return value, True
+        self.gate.resume()  # a sync wrapper round an async function: what it gave still has to run
+        try:
+            return await _settle(value), False
+        finally:
+            self.gate.leave()
+
+    def _work(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+        value = self.function(*args, **kwargs)
+        return (value, False) if _is_pending(value) else (self.finish(value), True)
+
+
+def _is_pending(value: Any) -> bool:
+    """Tell whether a value is still to be awaited or streamed; the slow question is asked of strange types only."""
+    kind = type(value)
+    if kind in _SETTLED:
+        return False
+    return kind in (CoroutineType, AsyncGeneratorType) or inspect.isawaitable(value)
+
 
 async def _settle(value: Any) -> Any:
     """Await what can be awaited and collect what is streamed."""
-    if type(value) is CoroutineType or inspect.isawaitable(value):  # the slow question only where it is needed
+    if type(value) is not AsyncGeneratorType:
         value = await value
     if type(value) is AsyncGeneratorType:
         return [item async for item in value]

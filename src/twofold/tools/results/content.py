@@ -53,8 +53,13 @@ def write_blocks(raw: bytes, *, is_indented: bool) -> EncodedBlocks:
     """
     if raw[0] == _BRACKET and raw != b"[]":
         texts = [_write_text(bytes(element), is_indented=is_indented) for element in _split(raw)]
-        return b'[{"type":"text","text":%b}]' % b'},{"type":"text","text":'.join(texts)
-    return b'[{"type":"text","text":%b}]' % _write_text(raw, is_indented=is_indented)
+        return _enclose(b'},{"type":"text","text":'.join(texts))
+    return _enclose(_write_text(raw, is_indented=is_indented))
+
+
+def _enclose(texts: bytes) -> EncodedBlocks:
+    """Make blocks of their texts; joined, because `%` copies a megabyte twenty times as slowly."""
+    return b"".join((b'[{"type":"text","text":', texts, b"}]"))
 
 
 def write_text(text: str) -> EncodedBlocks:
@@ -64,7 +69,7 @@ def write_text(text: str) -> EncodedBlocks:
         ResultRefused: The text holds half of a surrogate pair.
     """
     try:
-        return b'[{"type":"text","text":%b}]' % _encode(text)
+        return _enclose(_encode(text))
     except UnicodeEncodeError:
         raise ResultRefused("the text holds half of a surrogate pair, which no encoding can write") from None
 
@@ -75,7 +80,8 @@ def _write_text(raw: bytes, *, is_indented: bool) -> bytes:
     if kind == _QUOTE:
         return raw
     if kind in (_BRACE, _BRACKET):
-        return _encode((msgspec.json.format(raw, indent=2) if is_indented else raw).decode())
+        text = raw.decode()
+        return _encode(msgspec.json.format(text, indent=2) if is_indented else text)
     return b'"%b"' % raw
 
 

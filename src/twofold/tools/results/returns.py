@@ -85,6 +85,12 @@ class Returns(msgspec.Struct, frozen=True):
         """
         return self.renderer.render(value)
 
+    def finish(self, value: Any) -> Faces:
+        """Make the faces and prove all of them, however long it takes."""
+        faces = self.renderer.render(value)
+        self.check(faces)
+        return faces
+
     def check(self, faces: Faces) -> None:
         """Prove what `render` could not prove on the way; some milliseconds a megabyte.
 
