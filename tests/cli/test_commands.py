@@ -104,7 +104,7 @@ def test_log_messages_go_to_stderr(shop, capsys):
     [
         (["lst", "shop.py"], 'Unknown command "lst". Did you mean "list"? Available commands: serve, list, call; see twofold --help'),
         (["list"], 'Command "list" parameter TARGET requires an argument; see twofold --help'),
-        (["list", "shop.py", "--jsn"], "Unknown option: --jsn. Did you mean --json?; see twofold --help"),
+        (["list", "shop.py", "--jsn"], "Unknown option: --jsn. Did you mean --json? See twofold --help"),
         (["call", "shop.py", "search", "--face", "foo"], 'Invalid value "foo" for --face. Choose from: "model", "program", "both"; see twofold --help'),
         (["call", "shop.py", "search", "{"], "the arguments are no JSON (Input data was truncated), got '{'"),
         (["call", "shop.py", "search", '{"a": NaN}'], "the arguments are no JSON (JSON is malformed: invalid character (byte 6)), got '{\"a\": NaN}'"),
@@ -192,7 +192,7 @@ Arguments:
 
 Parameters:
   --face CHOICE: What to show: the text for the model, the structure for programs, or both. [choices: model, program, both] [default: both]
-  --json: JSON in a terminal too, as `tools/call` of MCP 2026-07-28 gives it. [default: False]
+  --json: JSON in a terminal too: content and structuredContent as a client gets them. [default: False]
 
 """
 

@@ -96,7 +96,7 @@ async def test_both_eras_are_served_on_one_connection():
             -32602,
             "tools/list: the params do not fit: ",
         ),
-        ("tools/nothing", {}, -32601, "method 'tools/nothing' does not exist"),
+        ("tools/nothing", {}, -32601, "method 'tools/nothing' is not served"),
         ("initialize", {"protocolVersion": 5}, -32602, "initialize: the params do not fit: "),
         ("initialize", {"protocolVersion": "2025-11-25"}, -32602, "initialize: the params do not fit: "),
     ],
@@ -139,7 +139,7 @@ async def test_a_method_of_another_era_does_not_exist(revision, method):
             await peer.request(method, peer.params())
         assert (caught.value.code, caught.value.message) == (
             -32601,
-            f"method {method!r} does not exist in revision {revision}",
+            f"method {method!r} is not served in revision {revision}",
         )
 
 

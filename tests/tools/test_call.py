@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import logging
+import traceback
 
 import pytest
 from pydantic import BaseModel
@@ -82,6 +83,8 @@ async def test_a_crash_gives_a_reference_that_stands_in_the_log(crash, is_async,
     reference = text.removeprefix("Error executing tool t (reference ").removesuffix(")")
     assert reference in record.getMessage()
     assert record.exc_info[1] is crash
+    steps = traceback.extract_tb(record.exc_info[2])
+    assert [step.filename for step in steps[:1]] == [__file__]  # our own steps up to the author's code are left out
 
 
 async def test_a_crash_shows_its_text_only_where_that_was_asked_for():

@@ -185,6 +185,7 @@ def test_each_option_is_listed_once():
         {"list_ttl_seconds": -1},
         {"list_scope": "all"},
         {"unknown_arguments": "drop"},
+        {"text": "compct"},
         {"icons": [Icon("http://a/b.png")]},
     ],
 )

@@ -48,7 +48,8 @@ def _run(arguments: list[str]) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        _complain(f"{str(error).rstrip('.')}; see twofold --help")
+        said = str(error).rstrip(".")
+        _complain(said + (" See twofold --help" if said.endswith("?") else "; see twofold --help"))
         return Exit.BAD_USAGE
     return int(code or Exit.RESULT)
 

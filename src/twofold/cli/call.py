@@ -40,7 +40,7 @@ def call_tool(
         tool: The tool's name.
         arguments: Its arguments, a JSON object.
         face: What to show: the text for the model, the structure for programs, or both.
-        json: JSON in a terminal too, as `tools/call` of MCP 2026-07-28 gives it.
+        json: JSON in a terminal too: content and structuredContent as a client gets them.
     """
     values = _read_arguments(arguments)
     server = load_target(target)

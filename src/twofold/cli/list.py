@@ -17,7 +17,7 @@ def list_tools(target: str, /, *, json: Annotated[bool, Parameter(negative="")] 
 
     Args:
         target: `module:object`, `file.py`, or `file.py:name`.
-        json: JSON in a terminal too, as `tools/list` of MCP 2026-07-28 gives it.
+        json: JSON in a terminal too: the definitions as a client gets them.
     """
     server = load_target(target)
     tools = asyncio.run(server.list_tools())

@@ -155,6 +155,10 @@ class Connection:
                 ended.set_result(None)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace_seconds)
+        if self._tasks:
+            logger.warning(
+                "the client has gone: %d calls were given up, %g seconds after it", len(self._tasks), grace_seconds
+            )
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
@@ -186,7 +190,7 @@ class Connection:
             raise InvalidParams(f"{message.method}: the params do not fit: {error}") from None
         codec = self._choose_codec(message.method, params.meta)
         if message.method not in codec.methods:
-            raise MethodNotFound(f"method {message.method!r:.80} does not exist in revision {codec.revision}")
+            raise MethodNotFound(f"method {message.method!r:.80} is not served in revision {codec.revision}")
         if request_id in self._in_flight:
             raise InvalidRequest(f"the id {request_id!r:.80} is in use by a request that is not answered yet")
         return Request(request_id, message.method, params, message.params, codec)
@@ -210,7 +214,7 @@ class Connection:
         if method in ("initialize", "ping"):
             return self.offer.codecs.for_handshake("")
         if method not in self.handlers:
-            raise MethodNotFound(f"method {method!r:.80} does not exist")
+            raise MethodNotFound(f"method {method!r:.80} is not served in any revision")
         raise InvalidParams(
             f"{method}: _meta lacks io.modelcontextprotocol/protocolVersion (and clientCapabilities), and no session "
             "was opened: send them with each request, or send initialize first"

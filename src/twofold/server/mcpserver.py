@@ -22,10 +22,10 @@ from twofold.tools.call import call
 from twofold.tools.checks.icons import check_icons
 from twofold.tools.context import Context
 from twofold.tools.declare import (
-    TextFace,
     ToolDefaults,
     ToolOptions,
     UnknownArguments,
+    check_server_text,
     check_unknown_arguments,
     declare_tool,
 )
@@ -84,7 +84,7 @@ class MCPServer:
         strict: bool = False,
         expose_errors: bool = False,
         unknown_arguments: UnknownArguments = "refuse",
-        text: TextFace = "pretty",
+        text: Literal["pretty", "compact"] = "pretty",
         page_size: int = 1000,
         list_ttl_seconds: float = 60,
         list_scope: Literal["public", "private"] = "public",
@@ -106,7 +106,9 @@ class MCPServer:
             ),
             instructions,
         )
-        self.defaults = ToolDefaults(strict, expose_errors, check_unknown_arguments(unknown_arguments), text)
+        self.defaults = ToolDefaults(
+            strict, expose_errors, check_unknown_arguments(unknown_arguments), check_server_text(text)
+        )
         self._lifespan = lifespan
         self._registry = Registry(page_size=page_size, on_change=self._announce_tools)
         codecs = Codecs(self.identity, CacheHints(int(list_ttl_seconds * 1000), list_scope))

@@ -5,11 +5,13 @@ import logging
 import secrets
 from collections.abc import Callable
 from functools import partial
+from types import TracebackType
 
 import msgspec
 
 from twofold.errors import ProtocolError, ResultRefused, ToolError
 from twofold.protocol.messages import Faces
+from twofold.tools.checks.complaints import PACKAGE
 from twofold.tools.context import Context
 from twofold.tools.declare import Tool
 from twofold.tools.run import Runner
@@ -85,9 +87,18 @@ def _answer_crash(tool: Tool, crash: BaseException) -> Faces:
         if told is not None and rest is None:
             return error_faces("\n".join(str(error) for error in told.exceptions))
     reference = secrets.token_hex(4)
-    logger.error("tool %r crashed, reference %s", tool.name, reference, exc_info=crash)
+    trace = (type(crash), crash, _from_author(crash.__traceback__))
+    logger.error("tool %r crashed, reference %s", tool.name, reference, exc_info=trace)
     told_text = f": {type(crash).__name__}: {crash}" if tool.expose_errors else ""
     return error_faces(f"Error executing tool {tool.name}{told_text} (reference {reference})")
+
+
+def _from_author(trace: TracebackType | None) -> TracebackType | None:
+    """Leave out our own steps that led to the author's code; a fault of ours keeps them all."""
+    step = trace
+    while step is not None and step.tb_frame.f_code.co_filename.startswith(PACKAGE):
+        step = step.tb_next
+    return step or trace
 
 
 def error_faces(text: str) -> Faces:

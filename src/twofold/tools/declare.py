@@ -200,6 +200,17 @@ def _choice(options: ToolOptions, defaults: ToolDefaults) -> UnknownArguments:
     return check_unknown_arguments(choice)
 
 
+def check_server_text(text: TextFace) -> TextFace:
+    """Refuse a server-wide text that is none of the two modes: a template or function fits one tool's result only.
+
+    Raises:
+        InvalidDefinition: Neither "pretty" nor "compact".
+    """
+    if text not in ("pretty", "compact"):
+        raise InvalidDefinition(f"text: a server takes 'pretty' or 'compact', got {text!r:.80}; a template is a tool's")
+    return text
+
+
 def check_unknown_arguments(choice: UnknownArguments) -> UnknownArguments:
     """Refuse a choice that is none of the two.
 

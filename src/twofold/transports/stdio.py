@@ -78,6 +78,8 @@ def claim_streams() -> Iterator[Streams]:
         os.dup2(2, 1)
         if sys.stdout is not None:
             sys.stdout.flush()  # what was printed before now goes to stderr too
+        if os.isatty(saved_in) and sys.stderr is not None:
+            sys.stderr.write("Serving over stdio: a client's messages are awaited on standard input, one a line.\n")
         yield Streams(saved_in, saved_out)
     finally:
         if sys.stdout is not None:

@@ -4,7 +4,8 @@ import sys
 import warnings
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).parents[2])
+PACKAGE = str(Path(__file__).parents[2])
+"""Where our own code lies, to tell it from the author's."""
 
 
 class DefinitionWarning(UserWarning):
@@ -17,7 +18,7 @@ def warn_author(message: str) -> None:
     `warnings.warn` can skip a package's own frames from Python 3.12 on; until then they are counted.
     """
     level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
         level += 1
     warnings.warn(message, DefinitionWarning, stacklevel=level)
