@@ -1,12 +1,16 @@
 """Every program in the documents is a file in `docs_src/`, to the letter, and does what its page says."""
 
 import importlib.util
+import inspect
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from twofold import MCPServer, TextContent
+from twofold import Context, MCPServer, TextContent, ToolOptions
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -75,3 +79,32 @@ def test_links_between_the_documents_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+async def test_the_printed_error_is_the_one_that_is_sent():
+    result = await load("arguments").call_tool("book", {"nights": "many", "rooms": "double"})
+    (block,) = result.content
+    assert block.text + "\n" in blocks("text")
+
+
+def test_every_option_is_in_the_tables():
+    """Options of a server, of a tool, and what a context has."""
+    page = (ROOT / "docs" / "server.md").read_text()
+    server, tool, context = page.split("\n## ")[1:4]
+
+    def named(section: str) -> set[str]:
+        cells = " ".join(line.split("|")[1] for line in section.splitlines() if line.startswith("| `"))
+        return set(re.findall(r"`(\w+)", cells))
+
+    assert named(server) == set(inspect.signature(MCPServer).parameters) - {"name"}
+    assert named(tool) == set(ToolOptions.__annotations__)
+    assert named(context) == {name for name in dir(Context) if not name.startswith("_")} - {"close"}
+
+
+def test_the_message_by_hand_is_answered():
+    (line,) = re.findall(
+        r"^\$ echo '(.*)' \| \S+ docs_src/shop.py$", (ROOT / "docs" / "server.md").read_text(), re.MULTILINE
+    )
+    command = [sys.executable, str(PROGRAMS["shop"])]
+    done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["result"]["structuredContent"] == {"name": "Travel mug", "price": 24.0}
