@@ -13,7 +13,7 @@ from twofold import errors, types
 NAMES = {
     "Annotations", "ArgumentsRefused", "Audio", "AudioContent", "BlobResourceContents", "CallToolResult", "ContentBlock",
     "Context", "DefinitionWarning", "EmbeddedResource", "Header", "Icon", "Image", "ImageContent", "InvalidDefinition",
-    "InvalidParams", "InvalidRequest", "InvalidSignature", "MCPServer", "MethodNotFound", "ParseError", "ProtocolError",
+    "InternalError", "InvalidParams", "InvalidRequest", "InvalidSignature", "MCPServer", "MethodNotFound", "ParseError", "ProtocolError",
     "RateLimit", "ResourceContents", "ResourceLink", "ResultRefused", "TextContent", "TextResourceContents", "Tool",
     "ToolAnnotations", "ToolDefinition", "ToolError", "ToolOptions", "TransportError", "TwofoldError",
     "UnsupportedProtocolVersion",
@@ -80,6 +80,7 @@ def test_the_error_tree_is_the_one_that_is_drawn():
         (errors.InvalidRequest, -32600),
         (errors.MethodNotFound, -32601),
         (errors.InvalidParams, -32602),
+        (errors.InternalError, -32603),
         (errors.UnsupportedProtocolVersion, -32022),
     ],
 )

@@ -2,6 +2,7 @@
 
 from twofold.errors import (
     ArgumentsRefused,
+    InternalError,
     InvalidDefinition,
     InvalidParams,
     InvalidRequest,
@@ -54,6 +55,7 @@ __all__ = [
     "Icon",
     "Image",
     "ImageContent",
+    "InternalError",
     "InvalidDefinition",
     "InvalidParams",
     "InvalidRequest",

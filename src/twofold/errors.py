@@ -9,6 +9,7 @@ TwofoldError
 │  ├─ InvalidRequest           -32600
 │  ├─ MethodNotFound           -32601
 │  ├─ InvalidParams            -32602
+│  ├─ InternalError            -32603
 │  └─ UnsupportedProtocolVersion  -32022
 ├─ ToolError             answered as a tool result with `isError`, its text for the model
 │  ├─ ArgumentsRefused         what the caller sent does not fit the tool
@@ -43,9 +44,14 @@ class ProtocolError(TwofoldError):
         code: A JSON-RPC error code. The specification keeps -32768 to -32000 for itself.
         message: One sentence for the developer at the other end.
         data: Any JSON value with more detail, or None to send none.
+
+    Raises:
+        TypeError: The code is no whole number, or the message no text.
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
+        if type(code) is not int or not isinstance(message, str):
+            raise TypeError(f"a protocol error has a whole number as code and a text, got {code!r} and {message!r:.80}")
         super().__init__(message)
         self.code = code
         self.message = message
@@ -83,6 +89,12 @@ class InvalidParams(_CodedError):
     """The parameters do not fit the method (an unknown tool, a missing `_meta` field); the peer's fault."""
 
     fixed_code = -32602
+
+
+class InternalError(_CodedError):
+    """The server could not do its part: a fault of its own, or more to do than it can hold."""
+
+    fixed_code = -32603
 
 
 class UnsupportedProtocolVersion(_CodedError):

@@ -55,7 +55,7 @@ def test_example_values_come_back_the_same(folder):
 def test_example_requests_are_read(folder):
     for path in examples(folder):
         message = decode_message(path.read_bytes())
-        assert message.is_request
+        assert message.id is not msgspec.UNSET
         params = msgspec.json.decode(message.params, type=Params)
         assert params.meta.protocol_version == "2026-07-28", path
         if message.method == "subscriptions/listen":
@@ -67,7 +67,7 @@ def test_example_requests_are_read(folder):
 def test_example_cancellation_is_read():
     for path in examples("CancelledNotification"):
         message = decode_message(path.read_bytes())
-        assert message.is_notification
+        assert message.id is msgspec.UNSET
         given = json.loads(path.read_text())["params"]
         cancelled = msgspec.json.decode(message.params, type=CancelledParams)
         assert (cancelled.request_id, cancelled.reason) == (given["requestId"], given.get("reason"))

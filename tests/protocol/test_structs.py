@@ -104,7 +104,7 @@ def test_a_number_that_is_none_is_refused_where_it_stands(number):
 
 @pytest.mark.parametrize("value", [{"a": object()}, "\ud800", {1j: 2}])
 def test_a_value_json_cannot_hold_is_refused(value):
-    with pytest.raises(ValueError, match=r"^meta: .* cannot be written as JSON"):
+    with pytest.raises(ValueError, match=r"^meta cannot be written as JSON: "):
         encode_json(value, what="meta")
 
 

@@ -361,3 +361,129 @@ async def test_a_tool_error_is_a_result():
     async with Peer(mcp) as peer:
         result = await peer.call("fail")
         assert (result["isError"], text_of(result)) == (True, "try \\ud800 again")
+
+
+class Odd(BaseException):
+    """Not even an Exception."""
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+class MuteToolError(ToolError):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize("expose_errors", [True, False])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Odd("secret"),
+        lambda: KeyboardInterrupt("secret"),
+        lambda: SystemExit("secret"),
+        lambda: GeneratorExit("secret"),
+        lambda: BaseExceptionGroup("secret", [Odd("secret")]),
+        lambda: Mute("secret"),
+        lambda: MuteToolError("secret"),
+        lambda: ToolError(object()),
+        lambda: StopIteration("secret"),
+        lambda: asyncio.CancelledError("secret"),
+    ],
+)
+async def test_whatever_a_tool_raises_its_call_is_answered_and_the_next_one_too(make, expose_errors, is_async):
+    """Never a dead server, never a lost answer."""
+    mcp = make_server(expose_errors=expose_errors)
+
+    async def later() -> str:
+        raise make()
+
+    def now() -> str:
+        raise make()
+
+    mcp.add_tool(later if is_async else now, name="fail")
+    async with Peer(mcp) as peer:
+        result = await peer.call("fail")
+        assert result["isError"] is True
+        assert "0x" not in text_of(result)
+        assert expose_errors or "secret" not in text_of(result)
+        assert text_of(await peer.call("add", {"a": 1, "b": 1})) == "2"
+
+
+async def test_a_tool_that_cancels_its_own_task_is_answered():
+    mcp = make_server()
+
+    @mcp.tool()
+    async def suicidal() -> str:
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+        return ""
+
+    async with Peer(mcp) as peer:
+        with pytest.raises(Refused) as caught:
+            await peer.call("suicidal")
+        assert caught.value.code == -32603
+        assert text_of(await peer.call("add", {"a": 1, "b": 1})) == "2"
+
+
+async def test_failures_of_a_nested_group_are_told_one_by_one():
+    """`ToolError` always passes its message; `ProtocolError` is one on the wire."""
+    mcp = MCPServer("s")
+
+    @mcp.tool()
+    async def told() -> str:
+        raise ExceptionGroup("g", [ToolError("one"), ExceptionGroup("h", [ToolError("two")])])
+
+    @mcp.tool()
+    async def refused() -> str:
+        raise ExceptionGroup("g", [ToolError("one"), ProtocolError(-7, "no")])
+
+    async with Peer(mcp) as peer:
+        assert text_of(await peer.call("told")) == "one\ntwo"
+        with pytest.raises(Refused, match="-7: no"):
+            await peer.call("refused")
+
+
+@pytest.mark.parametrize("data", [object(), float("nan"), "\ud800", {1j: 2}])
+async def test_a_protocol_error_whose_data_is_no_json_arrives_without_it(data):
+    mcp = MCPServer("s")
+
+    @mcp.tool()
+    async def fail() -> str:
+        raise ProtocolError(-5, "no", data)
+
+    async with Peer(mcp) as peer:
+        with pytest.raises(Refused) as caught:
+            await peer.call("fail")
+        assert (caught.value.code, caught.value.message) == (-5, "no")
+        assert caught.value.data.startswith("left out: data")
+        assert "0x" not in caught.value.data
+
+
+@pytest.mark.parametrize(("code", "message"), [("x", "m"), (1.5, "m"), (True, "m"), (-5, 5)])
+def test_a_protocol_error_is_a_whole_number_and_a_text(code, message):
+    with pytest.raises(TypeError, match="a whole number as code and a text"):
+        ProtocolError(code, message)
+
+
+async def test_an_error_without_a_request_is_not_answered():
+    """Two ends that answer each other's errors would never stop."""
+    async with Peer(make_server()) as peer:
+        peer.connection.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}')
+        assert text_of(await peer.call("add", {"a": 1, "b": 1})) == "2"
+        assert peer.unasked == []
+
+
+async def test_a_batch_that_is_too_long_is_refused():
+    async with Peer(make_server(), "2025-03-26") as peer:
+        line = b"[" + b",".join([b'{"jsonrpc":"2.0","method":"notifications/unknown"}'] * 1001) + b"]"
+        assert "a batch holds at most 1000 messages" in (await peer.raw(line))["error"]["message"]
+
+
+async def test_a_handshake_revision_named_in_a_request_is_told_how_it_opens():
+    async with Peer(make_server()) as peer:
+        with pytest.raises(Refused, match="it opens with initialize"):
+            await peer.request("tools/list", peer.params(protocolVersion="2025-11-25"))

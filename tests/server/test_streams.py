@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from decimal import Decimal
 
 import pytest
 
@@ -112,6 +113,13 @@ async def test_nothing_is_sent_after_the_answer():
             lambda ctx: (ctx.report_progress(2), ctx.report_progress(2)),
             "progress grows with each report: 2 came after 2",
         ),
+        (lambda ctx: ctx.report_progress(True), "progress and total are finite numbers, got True of None"),
+        (
+            lambda ctx: ctx.report_progress(Decimal(1)),
+            "progress and total are finite numbers, got Decimal('1') of None",
+        ),
+        (lambda ctx: ctx.report_progress(1, 2, 5), "a progress message is text, got int"),
+        (lambda ctx: ctx.info("x", logger=5), "a logger's name is text, got int"),
         (lambda ctx: ctx.report_progress(float("nan")), "progress and total are finite numbers, got nan of None"),
         (lambda ctx: ctx.report_progress(1, float("inf")), "progress and total are finite numbers, got 1 of inf"),
         (
@@ -260,6 +268,27 @@ async def test_a_timeout_of_the_tools_own_is_a_crash_of_the_tool_alone():
         assert list(await peer.list()) == ["impatient"]
 
 
+async def test_a_deadline_is_kept_though_the_tool_does_not_heed_its_cancellation():
+    mcp = MCPServer("s")
+    release, ended = asyncio.Event(), asyncio.Event()
+
+    @mcp.tool(timeout_seconds=0.01, max_concurrency=1)
+    async def stubborn() -> str:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                pass
+        ended.set()
+        return "late"
+
+    async with Peer(mcp) as peer:
+        assert "did not finish within 0.01 seconds" in text_of(await peer.call("stubborn"))
+        assert "is busy" in text_of(await peer.call("stubborn"))
+        release.set()
+        await ended.wait()
+
+
 @pytest.mark.parametrize("rate_limit", ["2/hour", RateLimit(2, 3600)])
 async def test_a_rate_limit_says_when_to_try_again(rate_limit):
     mcp = MCPServer("s")
@@ -286,7 +315,8 @@ async def test_a_subscription_is_acknowledged_then_told_of_changes():
         await asyncio.sleep(0)
         mcp.add_tool(lambda: "x", name="late")
         mcp.remove_tool("late")
-        await peer.list()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
         assert peer.notifications == [
             {
                 "jsonrpc": "2.0",

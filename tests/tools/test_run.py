@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import threading
 
 import pytest
 
@@ -103,8 +104,19 @@ async def test_a_failure_reaches_who_waits():
     assert await workers.submit(lambda: 2) == 2
 
 
-async def test_more_jobs_than_threads_are_all_done():
+async def test_jobs_beyond_the_threads_are_refused_and_the_slot_given_back():
+    release, given_back = threading.Event(), []
     workers = Workers(max_threads=2)
-    assert await asyncio.gather(*(workers.submit(lambda number=number: number) for number in range(50))) == list(
-        range(50)
-    )
+    blocked = [workers.submit(lambda: release.wait(20)) for _ in range(2)]
+    with pytest.raises(ToolError, match="all 2 threads are taken by calls that have not ended"):
+        workers.submit(lambda: 1, on_end=lambda: given_back.append(True))
+    assert given_back == [True]
+    release.set()
+    assert await asyncio.gather(*blocked) == [True, True]
+
+
+async def test_many_jobs_one_after_the_other_need_few_threads():
+    workers = Workers()
+    for number in range(50):
+        assert await workers.submit(lambda number=number: number) == number
+    assert workers.thread_count <= 3

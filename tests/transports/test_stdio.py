@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -47,7 +48,7 @@ def test_empty_lines_are_nothing():
 
 
 SERVER = """
-import os, subprocess, sys, time
+import asyncio, os, subprocess, sys, time
 print("said before serving")
 from twofold import MCPServer
 mcp = MCPServer("s")
@@ -79,6 +80,28 @@ def hang() -> str:
 @mcp.tool()
 async def quick() -> str:
     return "now"
+
+@mcp.tool()
+async def stubborn() -> str:
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            pass
+
+@mcp.tool()
+async def wait() -> str:
+    await asyncio.sleep(600)
+    return ""
+
+@mcp.tool()
+def crash(size: int) -> str:
+    raise ValueError("x" * size)
+
+@mcp.tool()
+def close_stdout() -> str:
+    sys.stdout.close()
+    return "closed"
 
 mcp.run()
 """
@@ -270,3 +293,114 @@ def test_a_closed_stream_is_told_in_words(fd):
     program += "from twofold import TransportError\ntry:\n    mcp.run()\nexcept TransportError as error:\n    sys.stderr.write(str(error))\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == "standard input or output is closed; a server over stdio needs both open"
+
+
+def test_a_tool_that_heeds_no_cancellation_does_not_keep_the_process(process):
+    process.send("tools/call", {"name": "stubborn"}, id=1)
+    assert process.call("quick", id=2) == "now"
+    assert process.end() == 0
+
+
+def test_a_server_full_of_hanging_calls_hears_cancellations_and_the_end(process):
+    """The bound on running calls must not make the server deaf."""
+    for number in range(300):
+        process.send("tools/call", {"name": "wait"}, id=number)
+    for number in range(100):
+        process.send("notifications/cancelled", {"requestId": number})
+    assert process.call("quick", id="after") == "now"
+    assert process.end() == 0
+
+
+def test_answers_nobody_takes_do_not_keep_the_process(process):
+    for number in range(5):
+        process.send("tools/call", {"name": "huge"}, id=number)
+    process.popen.stdin.close()
+    assert process.popen.wait(20) == 0
+
+
+def test_a_stderr_nobody_reads_stops_neither_calls_nor_the_end():
+    """stdio: the client may ignore the server's stderr."""
+    code = SERVER.replace('print("said before serving")', "")
+    popen = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    with popen:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        for number in range(100):
+            params = {"name": "crash", "arguments": {"size": 5000}, "_meta": meta}
+            message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            popen.stdin.write(json.dumps(message).encode() + b"\n")
+        popen.stdin.flush()
+        answers = [json.loads(popen.stdout.readline()) for _ in range(100)]
+        assert sorted(answer["id"] for answer in answers) == list(range(100))
+        popen.stdin.close()
+        assert popen.wait(20) == 0
+
+
+def test_a_tool_that_closes_stdout_ends_nothing(process):
+    assert process.call("close_stdout") == "closed"
+    assert process.call("quick", id=2) == "now"
+    assert process.end() == 0
+    assert not any(b"Traceback" in line for line in process.stderr)
+
+
+SLOW_START = """
+import asyncio, contextlib, sys
+from twofold import MCPServer
+
+@contextlib.asynccontextmanager
+async def lifespan(server):
+    sys.stderr.write("starting\\n")
+    await asyncio.sleep(600)
+    yield
+
+MCPServer("s", lifespan=lifespan).run()
+"""
+
+
+@pytest.mark.parametrize("how", ["the client goes", "a signal"])
+def test_a_server_that_is_still_starting_can_be_ended(how):
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as popen:
+        assert popen.stderr.readline() == b"starting\n"
+        if how == "a signal":
+            popen.send_signal(signal.SIGTERM)
+        else:
+            popen.stdin.close()
+        assert popen.wait(20) == 0
+
+
+def test_one_socket_for_everything_serves_and_stays_as_it_was():
+    """As a super-server starts it: standard input, output and error are one socket."""
+    ours, theirs = socket.socketpair()
+    code = SERVER.replace('print("said before serving")', "").replace(
+        "mcp.run()", "mcp.run(); print(os.get_blocking(0))"
+    )
+    with (
+        ours,
+        subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs, env=ENVIRONMENT),
+    ):
+        theirs.close()
+        file = ours.makefile("rwb")
+        for number in range(200):
+            file.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode() + b"\n")
+        file.flush()
+        assert [json.loads(file.readline())["id"] for _ in range(200)] == list(range(200))
+        ours.shutdown(socket.SHUT_WR)
+        assert file.read() == b"True\n"
+        file.close()
+
+
+async def test_run_inside_a_running_loop_is_explained():
+    from twofold import MCPServer
+
+    with pytest.raises(RuntimeError, match="call it outside async code"):
+        MCPServer("s").run()

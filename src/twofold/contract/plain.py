@@ -3,8 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
 
 from twofold.contract.sensitive import secret_word
 from twofold.protocol.structs import Json
@@ -19,6 +20,20 @@ _MAX_PATH = 200
 
 _MAX_INTEGER_BITS = 13_000
 """Some 3,900 digits: Python refuses to read or write integers of more than 4,300."""
+
+_SMALL = 2.0**1023
+"""Numbers between this and its negative are neither infinite, nor nan, nor of too many digits."""
+
+_FEW = 16
+"""So few members are looked at one by one."""
+
+_CONTAINERS = frozenset({dict, list, tuple})
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+_Step = TypeVar("_Step", int, str)
+
+_VOWELS = frozenset("aeio")
+"""Letters that ask for `an`; a u mostly sounds like `you` (a UUID, a UserError)."""
 
 _BARE_KEY = re.compile(r"[^\s.\[\]\"'~/\x00-\x1f\x7f]+\Z")
 
@@ -56,7 +71,7 @@ def describe(value: Json, *, path: Path = ()) -> str:
     if isinstance(value, list | tuple):
         return f"an array of {len(value)}"
     if isinstance(value, dict):
-        return f"an object with {cut(', '.join(map(repr, value)))}" if value else "an empty object"
+        return f"an object with {cut(', '.join(map(repr, islice(value, MAX_SHOWN))))}" if value else "an empty object"
     kind = {bool: "a boolean", int: "an integer", float: "a number", str: "a string"}.get(type(value), "a value")
     if any(isinstance(step, str) and secret_word(step) for step in path):
         return kind
@@ -72,7 +87,13 @@ def show(value: Json) -> str:
     try:
         return cut(json.dumps(value, ensure_ascii=False))
     except (TypeError, ValueError, RecursionError):
-        return cut(f"a {type(value).__name__}")
+        return cut(name_type(value))
+
+
+def name_type(value: object) -> str:
+    """Name a value's Python type with its article: `an int`, `a str`."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in _VOWELS else 'a'} {name}"
 
 
 def find_foreign(value: Any, *, max_depth: int, max_values: float = math.inf) -> Iterator[tuple[Path, str]]:
@@ -98,9 +119,25 @@ def find_foreign(value: Any, *, max_depth: int, max_values: float = math.inf) ->
         if fault is not None:
             yield path, fault
         elif isinstance(item, dict):
-            stack.extend(((*path, key), child) for key, child in reversed(item.items()))
+            members = _suspects(item.items(), item.values())
+            stack.extend(((*path, key), child) for key, child in reversed(members))
+            seen += len(item) - len(members)
         elif isinstance(item, list | tuple):
-            stack.extend(((*path, index), item[index]) for index in range(len(item) - 1, -1, -1))
+            indexed = _suspects(enumerate(item), item)
+            stack.extend(((*path, index), child) for index, child in reversed(indexed))
+            seen += len(item) - len(indexed)
+
+
+def _suspects(members: Iterable[tuple[_Step, Any]], values: Collection[Any]) -> list[tuple[_Step, Any]]:
+    """Keep the members that must be looked at: plain scalars, which are most, are judged all at once."""
+    kinds = set(map(type, values)) if len(values) > _FEW else _CONTAINERS
+    if kinds <= _CONTAINERS:
+        return list(members)
+    texts = [one for one in values if type(one) is str] if str in kinds else []
+    numbers = [one for one in values if type(one) is int or type(one) is float] if kinds & {int, float} else []
+    if _broken_text("".join(texts)) or not all(-_SMALL < one < _SMALL for one in numbers):
+        return list(members)
+    return [(step, one) for step, one in members if type(one) not in _SCALARS]
 
 
 def _foreign(item: Any, *, depth: int, max_depth: int) -> str | None:  # noqa: PLR0911 - one a kind
@@ -117,13 +154,20 @@ def _foreign(item: Any, *, depth: int, max_depth: int) -> str | None:  # noqa: P
         return f"not JSON but a Python value of type {type(item).__name__}"
     if depth >= max_depth:
         return f"nested deeper than {max_depth} levels"
-    if isinstance(item, dict):
+    if isinstance(item, dict) and not _has_plain_keys(item):
         for key in item:
             if not isinstance(key, str):
                 return f"the key {cut(repr(key))} is not a string"
             if _broken_text(key):
                 return f"the key {cut(repr(key))} holds half of a surrogate pair"
     return None
+
+
+def _has_plain_keys(item: dict[Any, Any]) -> bool:
+    try:
+        return "".join(item).isascii()
+    except TypeError:  # a key that is no text
+        return False
 
 
 def _broken_text(text: str) -> str | None:

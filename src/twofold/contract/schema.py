@@ -14,8 +14,8 @@ import jsonschema_rs
 from twofold.contract.cost import measure_cost
 from twofold.contract.dialect import read_dialect
 from twofold.contract.document import Document, Schema
-from twofold.contract.plain import cut, find_foreign, format_path, format_pointer, show
-from twofold.contract.sentences import TYPES, fault_of
+from twofold.contract.plain import Path, cut, find_foreign, format_path, format_pointer, name_type, show
+from twofold.contract.sentences import TYPES, fault_of, show_pattern
 from twofold.errors import InvalidDefinition
 from twofold.protocol.structs import Json
 
@@ -130,16 +130,26 @@ class CompiledSchema:
             The problems in the order of the schema; none where the value fits. `format` is not a reason: in
             2020-12 it is an annotation.
         """
-        foreign = list(islice(find_foreign(value, max_depth=self._max_depth), limit))
-        if not foreign:
-            if self._validator.is_valid(value):
-                return []
-            if self._explainer is None:
-                from twofold.contract.explain import Explainer  # noqa: PLC0415 - 2 ms that only a failure needs
+        return [Problem(format_path(path), message) for path, message in self.find_problems(value, limit)]
 
-                self._explainer = Explainer(self._document, self._build_part)
-            foreign = list(islice(self._explainer.explain(value), limit))
-        return [Problem(format_path(path), message) for path, message in foreign]
+    def find_problems(self, value: Any, limit: int = 20, *, is_json: bool = False) -> list[tuple[Path, str]]:
+        """Name what does not fit, each with its path step by step; see `problems`.
+
+        Args:
+            value: Any Python value.
+            limit: The most problems named.
+            is_json: It comes from a strict JSON decoder, finite and of at most `MAX_DEPTH` levels, so that it is
+                not searched for what JSON cannot hold (half the time for a large value).
+        """
+        is_foreign_possible = not is_json or self._max_depth < MAX_DEPTH
+        foreign = list(islice(find_foreign(value, max_depth=self._max_depth), limit)) if is_foreign_possible else []
+        if foreign or self._validator.is_valid(value):
+            return foreign
+        if self._explainer is None:
+            from twofold.contract.explain import Explainer  # noqa: PLC0415 - 2 ms that only a failure needs
+
+            self._explainer = Explainer(self._document, self._build_part)
+        return list(islice(self._explainer.explain(value), limit))
 
     def _build_part(self, schema: dict[str, Any], registry: jsonschema_rs.Registry | None) -> jsonschema_rs.Validator:
         root = self._document.root.schema
@@ -162,7 +172,7 @@ def _build(schema: Schema, registry: jsonschema_rs.Registry | None = None) -> js
 def _check_bounds(schema: Any, *, what: str) -> None:
     """Refuse what is no JSON, too deep or too large, before anything recursive reads it."""
     if not isinstance(schema, dict | bool):
-        raise InvalidDefinition(f"{what}: a JSON Schema is an object or a boolean, got a {type(schema).__name__}")
+        raise InvalidDefinition(f"{what}: a JSON Schema is an object or a boolean, got {name_type(schema)}")
     for path, fault in find_foreign(schema, max_depth=MAX_DEPTH, max_values=MAX_VALUES):
         raise InvalidDefinition(f"{what}, at {cut(format_pointer(path))}: {fault}")
     size = len(json.dumps(schema))
@@ -176,7 +186,7 @@ def _meta_fault(error: jsonschema_rs.ValidationError, *, what: str) -> InvalidDe
     value = error.instance
     match error.kind:
         case jsonschema_rs.ValidationErrorKind.Format(format="regex"):
-            clause = f"the pattern {show(value)} is no regular expression that can be run in bounded time"
+            clause = f"the pattern {show_pattern(str(value))} is no regular expression that can be run in bounded time"
         case jsonschema_rs.ValidationErrorKind.Referencing(error=reason):
             clause = cut(str(reason))
         case jsonschema_rs.ValidationErrorKind.AnyOf() if error.instance_path[-1:] == ["type"]:

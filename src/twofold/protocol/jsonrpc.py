@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from twofold.errors import InvalidRequest, ParseError, ProtocolError
-from twofold.protocol.structs import Json
+from twofold.protocol.structs import Json, encode_json
 
 RequestId: TypeAlias = int | str
 
@@ -20,30 +20,20 @@ _NO_PARAMS = msgspec.Raw(b"{}")
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """A message as it came; `is_request`, `is_notification` and `is_response` tell which kind.
+    """A message as it came: a request has method and id, a notification only the method, a response only the id.
 
     Attributes:
-        id: The request's id, UNSET for a notification.
+        id: UNSET for a notification; null in an error about a request that could not be read.
         method: Empty for a response.
         params: JSON of an object.
     """
 
     jsonrpc: Literal["2.0"]
     method: str = ""
-    id: RequestId | msgspec.UnsetType = msgspec.UNSET
+    id: RequestId | msgspec.UnsetType | None = msgspec.UNSET
     params: msgspec.Raw = _NO_PARAMS
     result: msgspec.Raw = _EMPTY
     error: msgspec.Raw = _EMPTY
-
-    @property
-    def is_request(self) -> bool:
-        """Whether an answer is owed."""
-        return bool(self.method) and self.id is not msgspec.UNSET
-
-    @property
-    def is_notification(self) -> bool:
-        """Whether no answer may be given."""
-        return bool(self.method) and self.id is msgspec.UNSET
 
 
 _decode = msgspec.json.Decoder(Message).decode
@@ -68,7 +58,10 @@ def decode_message(line: bytes) -> Message:
         raise _explain(line, error) from None
     except RecursionError:
         raise ParseError("the line is nested too deeply to be read; flatten it") from None
-    if not message.method and message.result == _EMPTY and message.error == _EMPTY:
+    if message.method:
+        if message.id is None:
+            raise InvalidRequest("not a JSON-RPC message: the id of a request is text or a whole number, got null")
+    elif message.result == _EMPTY and message.error == _EMPTY:
         raise InvalidRequest("not a JSON-RPC message: it has neither method, result nor error")
     return message
 
@@ -141,7 +134,12 @@ def encode_result(request_id: RequestId, result: bytes) -> bytes:
 
 def encode_error(request_id: RequestId | None, error: ProtocolError) -> bytes:
     """Answer with an error. Without an id (the request's could not be read) none is sent."""
-    data = b"" if error.data is None else b',"data":' + msgspec.json.encode(error.data)
+    data = b""
+    if error.data is not None:
+        try:
+            data = b',"data":' + encode_json(error.data, what="data")
+        except ValueError as fault:  # the error itself still has to arrive
+            data = b',"data":' + msgspec.json.encode(f"left out: {fault}".encode("utf-8", "replace").decode())
     message = msgspec.json.encode(error.message.encode("utf-8", "replace").decode())
     body = b'"error":{"code":%d,"message":%b%b}}' % (error.code, message, data)
     shown = b"" if request_id is None else b'"id":%b,' % encode_id(request_id)

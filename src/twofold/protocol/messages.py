@@ -28,7 +28,7 @@ class RequestMeta(msgspec.Struct, frozen=True, gc=False):
     client_capabilities: dict[str, msgspec.Raw] | None = msgspec.field(
         default=None, name="io.modelcontextprotocol/clientCapabilities"
     )
-    client_info: msgspec.Raw = msgspec.field(default=ABSENT, name="io.modelcontextprotocol/clientInfo")
+    client_info: dict[str, msgspec.Raw] | None = msgspec.field(default=None, name="io.modelcontextprotocol/clientInfo")
     log_level: LogLevel | None = msgspec.field(default=None, name="io.modelcontextprotocol/logLevel")
     progress_token: RequestId | None = msgspec.field(default=None, name="progressToken")
 

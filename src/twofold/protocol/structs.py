@@ -94,12 +94,18 @@ def encode_json(value: Json, *, what: str) -> bytes:
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, UnicodeEncodeError, RecursionError, msgspec.MsgspecError) as error:
-        raise ValueError(f"{what}: {value!r:.80} cannot be written as JSON: {error}") from None
+        raise ValueError(f"{what} cannot be written as JSON: {_clear(error)}") from None
     if b"null" in encoded:  # msgspec writes a number that is none as null
         place = _find_non_finite(msgspec.to_builtins(value), "")
         if place is not None:
             raise ValueError(f"{what}{place}: NaN and infinities are no JSON numbers; send null or text on purpose")
     return encoded
+
+
+def _clear(error: Exception) -> str:
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[max(0, error.start - 10) : error.end + 10]!r} holds half of a surrogate pair"
+    return "it is nested too deeply, or holds itself" if isinstance(error, RecursionError) else str(error)
 
 
 def _find_non_finite(value: Json, path: str) -> str | None:

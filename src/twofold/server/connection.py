@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeAlias
@@ -9,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from twofold.errors import (
+    InternalError,
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
@@ -35,6 +37,11 @@ logger = logging.getLogger("twofold")
 
 UNREADABLE_ID = "unreadable"
 """Stands in an error about a message whose id could not be read, where the revision insists on one."""
+
+MAX_BATCH = 1000
+"""Messages in one batch; they run side by side."""
+CANCEL_SECONDS = 1.0
+"""So long a cancelled call may take to clean up while the server ends."""
 
 _decode_params = msgspec.json.Decoder(Params).decode
 _decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
@@ -101,6 +108,7 @@ class Connection:
         self.subscriptions: dict[RequestId, tuple[SubscriptionFilter, asyncio.Future[None]]] = {}
         self._in_flight: dict[RequestId, asyncio.Task[Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._stopped: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._change_is_due = False
@@ -108,8 +116,8 @@ class Connection:
 
     @property
     def running(self) -> int:
-        """How many requests are being worked on."""
-        return len(self._tasks)
+        """How many requests are being worked on; subscriptions only wait."""
+        return len(self._tasks) - len(self.subscriptions)
 
     def receive(self, line: bytes) -> None:
         """Take one line from the peer."""
@@ -144,25 +152,37 @@ class Connection:
             self._change_is_due = True
             self._loop.call_soon_threadsafe(self._announce_tools)
 
-    def refuse_line(self, error: ProtocolError) -> None:
-        """Answer a line that the transport could not even hand over."""
-        self.writer.write(self._encode_refusal(None, error))
+    def refuse(self, request_id: RequestId | None, error: ProtocolError) -> None:
+        """Answer, with an error, a line that was not handed over; None if its id is not known."""
+        self.writer.write(self._encode_refusal(request_id, error))
 
-    async def close(self, *, grace_seconds: float) -> None:
-        """End subscriptions, let running calls finish for a while, cancel the rest."""
+    def end_subscriptions(self) -> None:
+        """Answer every `subscriptions/listen`, which says that it has ended in order."""
         for _, ended in self.subscriptions.values():
             if not ended.done():
                 ended.set_result(None)
+
+    async def wait_for_any(self, timeout_seconds: float) -> None:
+        """Wait until a request has been worked off, or the time is over."""
+        await asyncio.wait(self._tasks, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+
+    async def close(self, *, grace_seconds: float, given_up: int = 0) -> None:
+        """End subscriptions, let running calls finish for a while, cancel the rest.
+
+        Args:
+            grace_seconds: How long they may go on; what does not heed its cancellation is left as it is.
+            given_up: How many more were given up before they were begun.
+        """
+        self.end_subscriptions()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace_seconds)
-        if self._tasks:
-            logger.warning(
-                "the client has gone: %d calls were given up, %g seconds after it", len(self._tasks), grace_seconds
-            )
+        if self._tasks or given_up:
+            logger.warning("the client has gone: %d calls were given up", len(self._tasks) + given_up)
+        self._stopped |= self._tasks
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=grace_seconds)
+            await asyncio.wait(self._tasks, timeout=CANCEL_SECONDS)
 
     def _open(self, line: bytes) -> bytes | tuple[RequestId, Work] | None:
         """Read a line as far as its handler: an answer, work that will give one, or nothing."""
@@ -171,7 +191,7 @@ class Connection:
         except ProtocolError as error:
             return self._encode_refusal(recover_id(line), error)
         request_id = message.id
-        if not message.method or isinstance(request_id, msgspec.UnsetType):
+        if not message.method or request_id is None or isinstance(request_id, msgspec.UnsetType):
             self._take_notice(message)
             return None
         try:
@@ -179,6 +199,8 @@ class Connection:
             result = self.handlers[request.method](self, request)
         except ProtocolError as error:
             return encode_error(request_id, error)
+        except Exception:  # noqa: BLE001 - the connection loop: one request's fault must not swallow the next ones
+            return self._answer_fault(request_id, message.method)
         if isinstance(result, bytes):
             return encode_result(request_id, result)
         return request_id, result
@@ -201,7 +223,8 @@ class Connection:
             return self._session_codec(method)
         if meta.protocol_version not in PER_REQUEST_REVISIONS:
             raise UnsupportedProtocolVersion(
-                "Unsupported protocol version",
+                "Unsupported protocol version"
+                + ("; it opens with initialize" if meta.protocol_version in self.offer.codecs.handshake else ""),
                 {"supported": list(SUPPORTED_REVISIONS), "requested": meta.protocol_version},
             )
         if meta.client_capabilities is None:
@@ -222,14 +245,11 @@ class Connection:
 
     def _take_notice(self, message: Message) -> None:
         if message.method == "notifications/cancelled":
-            try:
-                cancelled = _decode_cancelled(message.params)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                logger.warning("a malformed notifications/cancelled was ignored: %s", error)
-                return
-            task = self._in_flight.pop(cancelled.request_id, None)
-            if task is not None:
-                logger.debug("request %r was cancelled: %s", cancelled.request_id, cancelled.reason)
+            request_id = read_cancelled(message)
+            task = self._in_flight.pop(request_id, None) if request_id is not None else None
+            if request_id is not None and task is not None:
+                self.subscriptions.pop(request_id, None)  # a task that has not begun cannot do it itself
+                self._stopped.add(task)
                 task.cancel()
         elif not message.method:
             logger.warning("a response to no request of ours was ignored")
@@ -243,11 +263,23 @@ class Connection:
             answer = encode_result(request_id, await work())
         except ProtocolError as error:
             answer = encode_error(request_id, error)
+        except asyncio.CancelledError:
+            if task is None or task in self._stopped or task not in self._tasks:
+                raise
+            task.uncancel()  # nobody outside did: the tool cancelled the task it runs in
+            answer = self._answer_fault(request_id, "a request that cancelled itself")
+        except Exception:  # noqa: BLE001 - the connection loop: whoever asked is answered
+            answer = self._answer_fault(request_id, "a request")
         finally:
             is_wanted = self._in_flight.get(request_id) is task
             if is_wanted:
                 del self._in_flight[request_id]
         return answer if is_wanted else None
+
+    def _answer_fault(self, request_id: RequestId, what: str) -> bytes:
+        reference = secrets.token_hex(4)
+        logger.exception("a fault of the server's own while answering %s, reference %s", what, reference)
+        return encode_error(request_id, InternalError(f"the server failed to answer (reference {reference})"))
 
     async def _respond(self, request_id: RequestId, work: Work) -> None:
         answer = await self._complete(request_id, work)
@@ -262,6 +294,10 @@ class Connection:
                 spoken = "before initialize" if self.session is None else f"in revision {self.session.revision}"
                 raise InvalidRequest(f"batches do not exist {spoken}; send each message on a line of its own")
             elements = decode_batch(line)
+            if len(elements) > MAX_BATCH:
+                raise InvalidRequest(
+                    f"a batch holds at most {MAX_BATCH} messages, got {len(elements)}; send it in parts"
+                )
         except ProtocolError as error:
             self.writer.write(self._encode_refusal(None, error))
             return
@@ -287,6 +323,7 @@ class Connection:
 
     def _end_task(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
+        self._stopped.discard(task)
         if self.on_ended is not None:
             self.on_ended()
         if not task.cancelled() and (fault := task.exception()) is not None:
@@ -305,3 +342,14 @@ class Connection:
         for subscription, (wanted, _) in self.subscriptions.items():
             if wanted.tools_list_changed:
                 self.send(method, self.offer.codecs.per_request.subscribed(subscription))
+
+
+def read_cancelled(message: Message) -> RequestId | None:
+    """Read which request a `notifications/cancelled` takes back; None if it does not say."""
+    try:
+        cancelled = _decode_cancelled(message.params)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        logger.warning("a malformed notifications/cancelled was ignored: %s", error)
+        return None
+    logger.debug("request %r was cancelled: %s", cancelled.request_id, cancelled.reason)
+    return cancelled.request_id

@@ -21,10 +21,14 @@ from twofold.protocol.messages import (
 )
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import Codec
+from twofold.protocol.wire.per_request import CLIENT_INFO
 from twofold.server.connection import Connection, Handler, Request, Work
 from twofold.tools.call import call, error_faces
 from twofold.tools.context import Context
 from twofold.tools.declare import Tool
+
+MAX_SUBSCRIPTIONS = 1000
+"""On one connection; each costs a few kilobytes for as long as it is open."""
 
 T = TypeVar("T")
 
@@ -92,32 +96,37 @@ def _make_context(connection: Connection, request: Request, tool: Tool) -> Conte
         token=known.progress_token,
         log_level=known.log_level if known.protocol_version else connection.log_level,
     )
-    info = connection.client_info if known.client_info is ABSENT else msgspec.json.decode(known.client_info)
+    meta = _decode(request, WholeMeta).meta
+    info = meta.get(CLIENT_INFO, connection.client_info)
     return Context(
         channel,
         request_id=request.id,
         tool_name=tool.name,
         protocol_version=request.codec.revision,
         client_info=info,
-        meta=_decode(request, WholeMeta).meta,
+        meta=meta,
         lifespan=connection.offer.lifespan,
     )
 
 
 def _listen(connection: Connection, request: Request) -> Work:
     wanted = _decode(request, ListenParams).notifications
+    if len(connection.subscriptions) >= MAX_SUBSCRIPTIONS:
+        raise InvalidRequest(f"{MAX_SUBSCRIPTIONS} subscriptions are open on this connection; end one of them first")
     agreed = SubscriptionFilter(tools_list_changed=True) if wanted.tools_list_changed else SubscriptionFilter()
     codec = connection.offer.codecs.per_request
-    acknowledged = codec.acknowledged(request.id, agreed)
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    entry = (agreed, ended)
+    # Before anything else can be sent on it; what is only begun counts as a subscription, not as work.
+    connection.send("notifications/subscriptions/acknowledged", codec.acknowledged(request.id, agreed))
+    connection.subscriptions[request.id] = entry
 
     async def work() -> bytes:
-        connection.send("notifications/subscriptions/acknowledged", acknowledged)
-        connection.subscriptions[request.id] = (agreed, ended)
         try:
             await ended
         finally:
-            del connection.subscriptions[request.id]
+            if connection.subscriptions.get(request.id) is entry:
+                del connection.subscriptions[request.id]
         return codec.listen_result(request.id)
 
     return work

@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, TypeAlias, TypeVar, overload
@@ -91,20 +92,13 @@ class MCPServer:
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise InvalidDefinition(f"a server's name is text that is not empty, got {name!r}")
-        if page_size < 1:
+        if not isinstance(page_size, int) or page_size < 1:
             raise InvalidDefinition(f"page_size: expected a positive whole number, got {page_size!r}")
-        if not list_ttl_seconds >= 0 or list_scope not in ("public", "private"):
+        if not 0 <= list_ttl_seconds < math.inf or list_scope not in ("public", "private"):
             raise InvalidDefinition(f"cache hints: got {list_ttl_seconds!r} seconds, scope {list_scope!r}")
-        checked_icons = check_icons(icons or (), owner=f"server {name!r}")
-        self.identity = ServerIdentity(
-            Implementation(
-                name=name,
-                version=version,
-                title=title,
-                icons=list(checked_icons) or None,
-                website_url=website_url,
-            ),
-            instructions,
+        icons = list(check_icons(icons or (), owner=f"server {name!r}")) or None
+        self.identity = _identify(
+            {"name": name, "version": version, "title": title, "icons": icons, "website_url": website_url}, instructions
         )
         self.defaults = ToolDefaults(
             strict, expose_errors, check_unknown_arguments(unknown_arguments), check_server_text(text)
@@ -143,7 +137,7 @@ class MCPServer:
             raise TypeError(f"@mcp.tool({function!r}): give the name as name={function!r}")
 
         def register(decorated: Function) -> Function:
-            self._registry.add(declare_tool(decorated, options, defaults=self.defaults))
+            self.add_tool(decorated, **options)
             return decorated
 
         return register if function is None else register(function)
@@ -162,7 +156,12 @@ class MCPServer:
             InvalidSignature: The function cannot be a tool.
             InvalidDefinition: An option cannot be published, or the name is taken.
         """
-        self._registry.add(declare_tool(function, options, defaults=self.defaults))
+        tool = declare_tool(function, options, defaults=self.defaults)
+        try:  # what cannot be written is told now, not when somebody lists
+            self._offer.codecs.per_request.definition(describe(tool, any_root=True))
+        except (TypeError, ValueError) as error:
+            raise InvalidDefinition(f"tool {tool.name!r} cannot be published: {error}") from None
+        self._registry.add(tool)
 
     def remove_tool(self, name: str) -> None:
         """Take a tool out; also while serving. Its running calls go on to their end.
@@ -282,6 +281,18 @@ class MCPServer:
     def _announce_tools(self) -> None:
         for connection in list(self._connections):
             connection.announce_tools()
+
+
+def _identify(implementation: dict[str, Any], instructions: str | None) -> ServerIdentity:
+    """Make what the server says of itself, refusing what could not be sent."""
+    if not (instructions is None or isinstance(instructions, str)):
+        raise InvalidDefinition(f"instructions: expected text, got {type(instructions).__name__}")
+    try:
+        identity = ServerIdentity(Implementation(**implementation), instructions)
+        encode_json([identity.implementation, instructions], what="the server's own description")
+    except (TypeError, ValueError) as error:
+        raise InvalidDefinition(str(error)) from None
+    return identity
 
 
 class CallbackChannel:

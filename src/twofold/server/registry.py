@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import threading
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -13,6 +14,9 @@ from twofold.tools.declare import Tool
 from twofold.tools.describe import describe
 from twofold.tools.run import Gate, Runner
 from twofold.tools.workers import Workers
+
+MAX_PAGES = 1000
+"""Pages kept as bytes, over all revisions; any other is made anew when it is asked for."""
 
 
 class Registered(msgspec.Struct, frozen=True):
@@ -34,6 +38,7 @@ class Registry:
     def __init__(self, *, page_size: int, on_change: Callable[[], None]) -> None:
         self._tools: dict[str, Registered] = {}
         self._next_place = 0
+        self._lock = threading.Lock()
         self._page_size = page_size
         self._on_change = on_change
         self._pages: dict[tuple[str, int], bytes] = {}
@@ -49,10 +54,6 @@ class Registry:
         Raises:
             InvalidDefinition: Its name is taken.
         """
-        if tool.name in self._tools:
-            raise InvalidDefinition(
-                f"tool {tool.name!r} is there already; give this one another name=, or remove_tool({tool.name!r}) first"
-            )
         gate = Gate(tool.name, max_concurrency=tool.max_concurrency, rate_limit=tool.rate_limit)
         runner = Runner(
             function=tool.function,
@@ -63,8 +64,14 @@ class Registry:
             gate=gate,
             workers=self.workers,
         )
-        self._tools[tool.name] = Registered(tool, runner, self._next_place)
-        self._next_place += 1
+        with self._lock:
+            if tool.name in self._tools:
+                raise InvalidDefinition(
+                    f"tool {tool.name!r} is there already; give this one another name=, "
+                    f"or remove_tool({tool.name!r}) first"
+                )
+            self._tools[tool.name] = Registered(tool, runner, self._next_place)
+            self._next_place += 1
         self._changed()
 
     def remove(self, name: str) -> None:
@@ -73,9 +80,9 @@ class Registry:
         Raises:
             KeyError: There is none of that name.
         """
-        if name not in self._tools:
-            raise KeyError(f"no tool {name!r}{_hint(name, self._tools)}")
-        del self._tools[name]
+        with self._lock:
+            if self._tools.pop(name, None) is None:
+                raise KeyError(f"no tool {name!r}{_hint(name, self._tools)}")
         self._changed()
 
     def get(self, name: str) -> Registered:
@@ -101,7 +108,7 @@ class Registry:
         page = pages.get(key)
         if page is None:
             page = self._make_page(codec, after)
-            if after < self._next_place:  # only places that exist: a peer cannot fill the store with its own
+            if len(pages) < MAX_PAGES:  # a peer can make up cursors, and must not fill the store with them
                 pages[key] = page
         return page
 

@@ -1,13 +1,29 @@
-"""From a server to a process that serves: the event loop, the streams, the signals."""
+"""From a server to a process that serves: the event loop, the streams, the signals, the end."""
 
 import asyncio
 import contextlib
+import logging
+import os
+import queue
+import select
 import signal
+import sys
+import threading
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from twofold.server.connection import Connection, Writer
+from twofold.server.intake import Intake
 from twofold.transports.stdio import LineWriter, Streams, claim_streams, serve_lines
+
+LOOK_SECONDS = 0.25
+"""So often it is looked whether the client has gone while the server is still starting."""
+END_SECONDS = 1.0
+"""So long what is left at the end may take before the process ends without it."""
+MAX_LOG_RECORDS = 1000
+"""Records that wait for a slow reader of stderr; later ones are dropped, and counted."""
+
+_logger = logging.getLogger("twofold")
 
 
 class Servable(Protocol):
@@ -27,28 +43,138 @@ class Servable(Protocol):
 
 
 def serve_stdio(server: Servable) -> None:
-    """Serve one client over this process's standard streams, until it has gone or a signal ends it."""
-    with claim_streams() as streams:
-        asyncio.run(_serve(server, streams))
+    """Serve one client over this process's standard streams, until it has gone or a signal ends it.
+
+    A tool that heeds no cancellation, or a stderr nobody reads, does not keep the process: then it ends hard.
+
+    Raises:
+        TransportError: A standard stream is closed.
+        RuntimeError: Called where an event loop is running.
+    """
+    if asyncio._get_running_loop() is not None:
+        raise RuntimeError("mcp.run() has an event loop of its own; call it outside async code")
+    with claim_streams() as streams, _LogThread() as log:
+        loop = asyncio.new_event_loop()
+        try:
+            asyncio.set_event_loop(loop)
+            loop.run_until_complete(_serve(server, streams))
+        finally:
+            is_stuck = _end_loop(loop)
+            asyncio.set_event_loop(None)
+            is_stuck |= not log.finish()
+    if is_stuck:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+        os._exit(0)
 
 
 async def _serve(server: Servable, streams: Streams) -> None:
+    """Start, serve, end; a signal or a client that has gone ends it at whatever stage."""
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
-            loop.add_signal_handler(number, stop.set)
+    _heed_signals(stop)
+    started = asyncio.Event()
+    serving = asyncio.create_task(_serve_live(server, streams, stop=stop, started=started))
+    starting = asyncio.create_task(started.wait())
+    while not (started.is_set() or serving.done() or stop.is_set() or _has_gone(streams.input_fd)):
+        await asyncio.wait({serving, starting}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    starting.cancel()
+    if not started.is_set():
+        serving.cancel()
+        await asyncio.wait({serving}, timeout=END_SECONDS)
+        if not serving.done() or serving.cancelled():
+            return
+    await serving
+
+
+async def _serve_live(server: Servable, streams: Streams, *, stop: asyncio.Event, started: asyncio.Event) -> None:
+    opened: list[Connection] = []
+
+    def connect(writer: LineWriter) -> Intake:
+        opened.append(server.connect(writer))
+        return Intake(opened[-1], writer)
 
     async with server.live():
-        opened: list[Connection] = []
-
-        def connect(writer: LineWriter) -> Connection:
-            connection = server.connect(writer)
-            opened.append(connection)
-            return connection
-
+        started.set()
         try:
             await serve_lines(streams, connect, stop=stop)
         finally:
             for connection in opened:
                 server.disconnect(connection)
+
+
+def _heed_signals(stop: asyncio.Event) -> None:
+    """End in order at the first SIGINT or SIGTERM; the second has its usual effect."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        stop.set()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
+            loop.add_signal_handler(number, end)
+
+
+def _has_gone(fd: int) -> bool:
+    """Tell whether the client has closed its end and left nothing to read; asked while nobody reads yet."""
+    if not hasattr(select, "poll"):  # Windows
+        return False
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(event & select.POLLHUP and not event & select.POLLIN for _, event in poll.poll(0))
+
+
+def _end_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Cancel what is left and close the loop; tell whether something would not end."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=END_SECONDS))
+    is_stuck = any(not task.done() for task in left)
+    if is_stuck:
+        return True  # closing the loop under a task that still runs would only add complaints
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    return False
+
+
+class _LogThread:
+    """Writes our log records in a thread of its own: a client may leave stderr unread, and tools must go on."""
+
+    def __init__(self) -> None:
+        self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(MAX_LOG_RECORDS)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._write, name="twofold-log", daemon=True)
+
+    def __enter__(self) -> "_LogThread":
+        self._thread.start()
+        _logger.addFilter(self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _logger.removeFilter(self._take)
+
+    def finish(self) -> bool:
+        """Write what is left; tell whether that could be done in time."""
+        _logger.removeFilter(self._take)
+        with contextlib.suppress(queue.Full):
+            self._records.put(None, timeout=END_SECONDS)
+        self._thread.join(END_SECONDS)
+        return not self._thread.is_alive()
+
+    def _take(self, record: logging.LogRecord) -> bool:
+        try:
+            self._records.put_nowait(record)
+        except queue.Full:
+            self._dropped += 1
+        return False
+
+    def _write(self) -> None:
+        while (record := self._records.get()) is not None:
+            _logger.callHandlers(record)
+            if self._dropped:
+                dropped, self._dropped = self._dropped, 0
+                text = f"{dropped} log records were dropped: stderr was not read"
+                _logger.callHandlers(logging.LogRecord("twofold", logging.WARNING, __file__, 0, text, None, None))

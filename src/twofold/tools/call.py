@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,8 @@ from twofold.tools.run import Runner
 
 logger = logging.getLogger("twofold")
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where in memory an object lies, which Python's own `repr` tells, is nobody's affair."""
 LARGE_BYTES = 64 * 1024
 """Larger arguments are bound, and larger results fully checked, in a thread, off the event loop.
 
@@ -57,14 +60,8 @@ async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context
         if not tool.returns.is_proven:
             await _check(tool, runner, faces)
         return faces
-    except ProtocolError:
-        raise
-    except ResultRefused as error:
-        return error_faces(f"Error executing tool {tool.name}: {error}")
-    except ToolError as error:
-        return error_faces(str(error))
-    except (Exception, SystemExit, asyncio.CancelledError) as crash:  # noqa: BLE001 - the tool boundary
-        return _answer_crash(tool, crash)
+    except BaseException as failure:  # noqa: BLE001 - the tool boundary: whatever it is, the caller is answered
+        return _answer_failure(tool, failure)
     finally:
         if context is not None:
             context.close()
@@ -77,20 +74,40 @@ async def _check(tool: Tool, runner: Runner, faces: Faces) -> None:
         tool.returns.check(faces)
 
 
-def _answer_crash(tool: Tool, crash: BaseException) -> Faces:
-    """Say that a tool failed without saying what of; a cancellation from outside goes on."""
+def _answer_failure(tool: Tool, failure: BaseException) -> Faces:
+    """Decide what becomes which error; what is the program's affair, or a cancellation from outside, goes on."""
     task = asyncio.current_task()
-    if isinstance(crash, asyncio.CancelledError) and task is not None and task.cancelling():
-        raise crash
-    if isinstance(crash, ExceptionGroup):
-        told, rest = crash.split(ToolError)
-        if told is not None and rest is None:
-            return error_faces("\n".join(str(error) for error in told.exceptions))
+    if isinstance(failure, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise failure
+    failures = _unpack(failure)
+    for each in failures:
+        if isinstance(each, ProtocolError):
+            raise each
+    if all(isinstance(each, ToolError) for each in failures):
+        return error_faces("\n".join(_tell(tool, each) for each in failures))
     reference = secrets.token_hex(4)
-    trace = (type(crash), crash, _from_author(crash.__traceback__))
+    trace = (type(failure), failure, _from_author(failure.__traceback__))
     logger.error("tool %r crashed, reference %s", tool.name, reference, exc_info=trace)
-    told_text = f": {type(crash).__name__}: {crash}" if tool.expose_errors else ""
-    return error_faces(f"Error executing tool {tool.name}{told_text} (reference {reference})")
+    shown = f": {type(failure).__name__}: {_text_of(failure)}" if tool.expose_errors else ""
+    return error_faces(f"Error executing tool {tool.name}{shown} (reference {reference})")
+
+
+def _unpack(failure: BaseException) -> list[BaseException]:
+    """Give the failures in a task group's group, at whatever depth."""
+    if isinstance(failure, BaseExceptionGroup):
+        return [inner for each in failure.exceptions for inner in _unpack(each)]
+    return [failure]
+
+
+def _tell(tool: Tool, error: BaseException) -> str:
+    return f"Error executing tool {tool.name}: {error}" if isinstance(error, ResultRefused) else _text_of(error)
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the author's own `__str__`
+        return f"{type(error).__name__}, whose text cannot be made"
 
 
 def _from_author(trace: TracebackType | None) -> TracebackType | None:
@@ -104,4 +121,5 @@ def _from_author(trace: TracebackType | None) -> TracebackType | None:
 def error_faces(text: str) -> Faces:
     """Make a failed result of one text."""
     shown = text.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is no text
+    shown = _ADDRESS.sub("", shown)
     return Faces(b'[{"type":"text","text":%b}]' % msgspec.json.encode(shown), is_error=True)

@@ -98,16 +98,21 @@ class Context:
             message: What is being done, for a person.
 
         Raises:
-            ValueError: A number is not finite, or progress does not grow (the protocol asks that it does).
+            ValueError: A number is no int or float, or not finite, or progress does not grow (the protocol
+                asks that it does).
+            TypeError: The message is no text.
         """
-        if not math.isfinite(progress) or not math.isfinite(total or 0):
+        if not _is_number(progress) or not (total is None or _is_number(total)):
             raise ValueError(f"progress and total are finite numbers, got {progress!r} of {total!r}")
+        if not (message is None or isinstance(message, str)):
+            raise TypeError(f"a progress message is text, got {type(message).__name__}")
         if progress <= self._last_progress:
             raise ValueError(f"progress grows with each report: {progress!r} came after {self._last_progress!r}")
         self._last_progress = progress
-        if self._channel is not None:
-            self._channel.progress(progress=progress, total=total, message=message)
-        return Sent(self._channel)
+        channel = self._channel  # the call may end meanwhile, in another thread
+        if channel is not None:
+            channel.progress(progress=progress, total=total, message=message)
+        return Sent(channel)
 
     def log(self, level: LogLevel, data: Json, *, logger: str | None = None) -> Sent:
         """Send a log message to the client; sent only if it asked for this level or a lesser one.
@@ -120,11 +125,14 @@ class Context:
         Raises:
             ValueError: An unknown level, or data that JSON cannot hold.
         """
+        if not (logger is None or isinstance(logger, str)):
+            raise TypeError(f"a logger's name is text, got {type(logger).__name__}")
         if level not in LOG_LEVELS:
             raise ValueError(f"unknown log level {level!r}; the levels are {', '.join(LOG_LEVELS)}")
-        if self._channel is not None:
-            self._channel.log(level, data, logger=logger or self.tool_name)
-        return Sent(self._channel)
+        channel = self._channel
+        if channel is not None:
+            channel.log(level, data, logger=logger or self.tool_name)
+        return Sent(channel)
 
     def debug(self, data: Json, *, logger: str | None = None) -> Sent:
         """Send a log message of level `debug`; see `log`."""
@@ -145,3 +153,8 @@ class Context:
     def close(self) -> None:
         """End the way back: the call has its answer, nothing may follow it."""
         self._channel = None
+
+
+def _is_number(value: object) -> bool:
+    """Tell what JSON writes as a number; a Decimal would go out as text."""
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]  # one of the two

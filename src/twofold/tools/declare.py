@@ -131,6 +131,10 @@ def declare_tool(function: Callable[..., Any], options: ToolOptions, *, defaults
         unknown_arguments=_choice(options, defaults),
         input_schema=options.get("input_schema"),
     )
+    if options.get("input_schema") is not None and options.get("unknown_arguments") is not None:
+        raise InvalidDefinition(
+            f"tool {name!r}: input_schema= decides about unknown arguments; drop unknown_arguments="
+        )
     expose_errors = options.get("expose_errors")
     rate_limit = options.get("rate_limit")
     return Tool(
@@ -223,6 +227,8 @@ def check_unknown_arguments(choice: UnknownArguments) -> UnknownArguments:
 
 
 def _check_meta(name: str, meta: Mapping[str, Json]) -> None:
+    if not isinstance(meta, Mapping):
+        raise InvalidDefinition(f"tool {name!r}, meta: expected a mapping, got {type(meta).__name__}")
     try:
         encode_json(dict(meta), what=f"tool {name!r}, meta")
     except ValueError as error:

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from types import AsyncGeneratorType, CoroutineType
 from typing import Any
@@ -138,17 +138,27 @@ class Runner(msgspec.Struct, frozen=True):
         run = self._run_async if self.is_async else self._run_sync
         if self.timeout_seconds is None:
             return await run(args, kwargs)
+        return await self._within_deadline(run(args, kwargs), self.timeout_seconds)
+
+    async def _within_deadline(
+        self, work: Coroutine[Any, Any, tuple[Any, bool]], timeout_seconds: float
+    ) -> tuple[Any, bool]:
+        """Wait for work, in a task of its own, no longer than its deadline, whether it heeds cancellation or not."""
+        task = asyncio.ensure_future(work)
+        _LEFT.add(task)
+        task.add_done_callback(_forget)
         try:
-            async with asyncio.timeout(self.timeout_seconds) as deadline:
-                return await run(args, kwargs)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
+            await asyncio.wait({task}, timeout=timeout_seconds)
+        finally:
+            is_late = not task.done()
+            task.cancel()
+        if is_late:
             left = "was stopped" if self.is_async else "may still be running; its answer is dropped"
             raise ToolError(
-                f"tool {self.tool_name!r} did not finish within {self.timeout_seconds:g} seconds and {left}; "
+                f"tool {self.tool_name!r} did not finish within {timeout_seconds:g} seconds and {left}; "
                 "ask for less, or try again later"
-            ) from None
+            )
+        return task.result()
 
     async def _run_async(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
         try:
@@ -173,6 +183,16 @@ class Runner(msgspec.Struct, frozen=True):
     def _work(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
         value = self.function(*args, **kwargs)
         return (value, False) if _is_pending(value) else (self.finish(value), True)
+
+
+_LEFT: set[asyncio.Future[Any]] = set()
+"""Tasks past their deadline that are still unwinding; the event loop itself holds tasks only weakly."""
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    _LEFT.discard(task)
+    if not task.cancelled():
+        task.exception()  # nobody waits for it any more
 
 
 def _is_pending(value: Any) -> bool:

@@ -14,8 +14,11 @@ from typing import Any
 
 import msgspec
 
-MAX_THREADS = 256
-"""A bound on blocked tools, not on speed: beyond it, sync calls wait for a thread."""
+from twofold.errors import ToolError
+
+MAX_THREADS = 512
+"""A bound on blocked tools, not on speed: twice as many as calls run at once, so that only threads whose calls
+were given up, and never ended, can use them up."""
 
 
 class _Job(msgspec.Struct, frozen=True):
@@ -36,6 +39,11 @@ class Workers:
         self._idle = threading.Semaphore(0)
         self._count = 0
 
+    @property
+    def thread_count(self) -> int:
+        """How many threads have been started; none ends before the process."""
+        return self._count
+
     def submit(self, run: Callable[[], Any], *, on_end: Callable[[], None] | None = None) -> asyncio.Future[Any]:
         """Run something in a thread, in a copy of the caller's context variables.
 
@@ -45,15 +53,32 @@ class Workers:
 
         Returns:
             A future of its outcome. Cancelling it drops the outcome; the thread goes on to its end.
+
+        Raises:
+            ToolError: Every thread is taken by something that does not end.
         """
+        if not self._idle.acquire(blocking=False):
+            self._start_thread(on_end)
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         context = contextvars.copy_context()
         self._jobs.put(_Job(lambda: context.run(run), future, on_end, loop))
-        if not self._idle.acquire(blocking=False) and self._count < self._max_threads:
-            self._count += 1
-            threading.Thread(target=self._work, name=f"twofold-{self._count}", daemon=True).start()
         return future
+
+    def _start_thread(self, on_end: Callable[[], None] | None) -> None:
+        can_start = self._count < self._max_threads
+        if can_start:
+            try:
+                threading.Thread(target=self._work, name=f"twofold-{self._count}", daemon=True).start()
+            except RuntimeError:  # the system has no more threads
+                can_start = False
+        if not can_start:
+            if on_end is not None:
+                on_end()
+            raise ToolError(
+                f"the server is busy: all {self._count} threads are taken by calls that have not ended; try again later"
+            )
+        self._count += 1
 
     def _work(self) -> None:
         while True:
@@ -61,13 +86,14 @@ class Workers:
             value: Any = None
             failure: BaseException | None = None
             try:
-                value = job.run()
+                if not job.future.cancelled():  # else nobody wants it any more
+                    value = job.run()
             except BaseException as error:  # noqa: BLE001 - whatever it is, the waiting call must learn of it
                 failure = error
+            self._idle.release()  # before the outcome is known: whoever learns of it may submit at once
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
                 job.loop.call_soon_threadsafe(_settle, job, value, failure)
             del job, value, failure  # an idle thread keeps nothing of the last call alive
-            self._idle.release()
 
 
 def _settle(job: _Job, value: Any, failure: BaseException | None) -> None:
@@ -77,7 +103,9 @@ def _settle(job: _Job, value: Any, failure: BaseException | None) -> None:
         return
     if failure is None:
         job.future.set_result(value)
-    elif isinstance(failure, StopIteration):  # a future cannot hold one
-        job.future.set_exception(RuntimeError("the function raised StopIteration"))
+    elif isinstance(failure, StopIteration | GeneratorExit):  # a future cannot hand these on
+        told = RuntimeError(f"the function raised {type(failure).__name__}")
+        told.__cause__ = failure
+        job.future.set_exception(told)
     else:
         job.future.set_exception(failure)

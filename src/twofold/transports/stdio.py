@@ -18,8 +18,6 @@ from twofold.errors import InvalidRequest, ProtocolError, TransportError
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """A longer line is refused, so that a peer cannot take all memory with one."""
-MAX_RUNNING = 256
-"""With so many requests running, reading waits: a peer that sends faster than tools run is slowed down."""
 GRACE_SECONDS = 2.0
 """After the peer has closed its end, so long may running calls go on. Clients wait about as long before they kill."""
 _READ_BYTES = 256 * 1024
@@ -28,12 +26,12 @@ _READ_BYTES = 256 * 1024
 class Receiver(Protocol):
     """What takes the lines."""
 
-    on_ended: Callable[[], None] | None
-    """Set by the transport; called when a request has been worked off."""
+    on_change: Callable[[], None] | None
+    """Set by the transport; called whenever `is_full` may have changed."""
 
     @property
-    def running(self) -> int:
-        """How many requests are being worked on."""
+    def is_full(self) -> bool:
+        """Whether nothing more can be taken, so that reading must stop."""
         ...
 
     def receive(self, line: bytes) -> None:
@@ -42,6 +40,10 @@ class Receiver(Protocol):
 
     def refuse_line(self, error: ProtocolError) -> None:
         """Answer a line that could not be handed over."""
+        ...
+
+    def release(self) -> None:
+        """Go on with what waited for the peer to take its answers."""
         ...
 
     async def close(self, *, grace_seconds: float) -> None:
@@ -71,6 +73,7 @@ def claim_streams() -> Iterator[Streams]:
     if not _is_open(2):  # then nobody reads what is said there, but descriptor 1 must lead somewhere
         os.open(os.devnull, os.O_WRONLY)
     saved_in, saved_out = os.dup(0), os.dup(1)
+    were_blocking = [(fd, os.get_blocking(fd)) for fd in (saved_in, saved_out)]
     try:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -83,7 +86,10 @@ def claim_streams() -> Iterator[Streams]:
         yield Streams(saved_in, saved_out)
     finally:
         if sys.stdout is not None:
-            sys.stdout.flush()
+            with contextlib.suppress(OSError, ValueError):  # a tool may have closed it
+                sys.stdout.flush()
+        for fd, was_blocking in were_blocking:
+            os.set_blocking(fd, was_blocking)  # others may share the stream, or go on with it after us
         os.dup2(saved_in, 0)
         os.dup2(saved_out, 1)
         os.close(saved_in)
@@ -135,7 +141,10 @@ class LineBuffer:
 
 
 class LineWriter:
-    """Messages → lines on a file descriptor. Writing never blocks the event loop."""
+    """Messages → lines on a file descriptor.
+
+    A pipe or socket never blocks the event loop. A file or terminal, or what stderr shares, is written at once.
+    """
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
@@ -254,7 +263,7 @@ def _can_be_polled(fd: int) -> bool:
 
 
 def _is_stderr(fd: int) -> bool:
-    """Tell whether messages go where stderr goes (`2>&1`), which must then stay a blocking stream."""
+    """Tell whether a stream of messages is stderr too (`2>&1`, one socket for all), which must stay blocking."""
     return os.path.sameopenfile(fd, 2)
 
 
@@ -262,7 +271,7 @@ async def _read(fd: int, on_data: Callable[[bytes], None], *, may_read: "_Valve"
     """Hand on what arrives at a descriptor until it ends, reading only while the valve is open."""
     loop = asyncio.get_running_loop()
     protocol = _ReaderProtocol(on_data)
-    if _can_be_polled(fd):
+    if _can_be_polled(fd) and not _is_stderr(fd):
         transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(os.dup(fd), "rb", 0))
         may_read.attach(transport)
         try:
@@ -277,9 +286,10 @@ async def _read(fd: int, on_data: Callable[[bytes], None], *, may_read: "_Valve"
 
 def _read_file(fd: int, loop: asyncio.AbstractEventLoop, protocol: _ReaderProtocol, may_read: "_Valve") -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
-        while data := os.read(fd, _READ_BYTES):
-            may_read.is_open.wait()
-            loop.call_soon_threadsafe(protocol.data_received, data)
+        with contextlib.suppress(OSError):  # a terminal that has gone ends the stream as a file's end does
+            while data := os.read(fd, _READ_BYTES):
+                may_read.is_open.wait()
+                loop.call_soon_threadsafe(protocol.data_received, data)
         loop.call_soon_threadsafe(protocol.ended.set)
 
 
@@ -329,21 +339,23 @@ async def serve_lines(streams: Streams, connect: Callable[[LineWriter], Receiver
             receiver.receive(line)
 
     def turn_valve() -> None:
-        valve.set(is_open=receiver.running < MAX_RUNNING and writer.has_room)
+        valve.set(is_open=not receiver.is_full)
 
     def take_all(data: bytes) -> None:
         for line in buffer.feed(data):
             take(line)
         turn_valve()
 
-    receiver.on_ended = writer.on_room = turn_valve
+    receiver.on_change, writer.on_room = turn_valve, receiver.release
     reading = asyncio.create_task(_read(streams.input_fd, take_all, may_read=valve))
     others = [asyncio.create_task(each) for each in (writer.is_broken.wait(), stop.wait())]
     try:
         await asyncio.wait((reading, *others), return_when=asyncio.FIRST_COMPLETED)
-        last = buffer.finish() if reading.done() else None
-        if last is not None:
-            take(last)
+        if reading.done():
+            reading.result()  # a fault in reading is not the end of the stream
+            last = buffer.finish()
+            if last is not None:
+                take(last)
     finally:
         for task in (reading, *others):
             task.cancel()

@@ -17,6 +17,7 @@ from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import ToolDefinition
 
 PREFIX = "io.modelcontextprotocol/"
+CLIENT_INFO = PREFIX + "clientInfo"
 SERVER_INFO = PREFIX + "serverInfo"
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 

@@ -14,6 +14,7 @@ from twofold.tools.arguments.problems import (
     find_schema_problems,
     find_value_problems,
     refuse,
+    sort_problems,
 )
 from twofold.tools.arguments.reading import (
     find_infinities,
@@ -99,19 +100,24 @@ class SignatureBinder:
         if self._asks_schema:
             arguments = read_arguments(raw, tool_name=self._tool_name)
             if not self._schema.is_valid(arguments):
-                return find_schema_problems(self._schema, arguments, self._names)
+                return self._find_schema_problems(raw, arguments)
         return named
 
     def _find_problems(self, raw: bytes, error: ValidationError) -> list[ArgumentProblem]:
         """Name what the schema refuses, and of the other arguments what the validator refuses."""
         arguments = read_arguments(raw, tool_name=self._tool_name)
-        problems = find_schema_problems(self._schema, arguments, self._names)
+        problems = self._find_schema_problems(raw, arguments)
         named = {problem.argument for problem in problems}
         if len(problems) >= MAX_FOUND:
             return problems
         errors = error.errors(include_url=False)
         problems += find_value_problems([one for one in errors if find_argument(one) not in named], arguments)
-        return problems
+        return sort_problems(problems, self._names)
+
+    def _find_schema_problems(self, raw: bytes, arguments: dict[str, Any]) -> list[ArgumentProblem]:
+        return find_schema_problems(
+            self._schema, arguments, self._names, is_finite=not may_hold_infinity(raw)
+        )
 
 
 class SchemaBinder:
@@ -151,7 +157,7 @@ class SchemaBinder:
             return infinities
         if self._schema.is_valid(arguments):
             return arguments
-        return find_schema_problems(self._schema, arguments, self._names)
+        return find_schema_problems(self._schema, arguments, self._names, is_finite=True)
 
 
 def bind_reading_strings(

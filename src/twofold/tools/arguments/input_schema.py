@@ -12,16 +12,15 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
+from twofold.contract.forms import INTEGER_TEXT, NUMBER_TEXT
 from twofold.protocol.structs import Json
-
-_NUMBER_TEXT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 _TEXT_OF_SCALARS: dict[str, dict[str, Any]] = {
     "any": {},
     "function-plain": {},
-    "int": {"pattern": "^-?(0|[1-9][0-9]*)$"},
-    "float": {"pattern": _NUMBER_TEXT},
-    "decimal": {"pattern": _NUMBER_TEXT},
+    "int": {"pattern": INTEGER_TEXT},
+    "float": {"pattern": NUMBER_TEXT},
+    "decimal": {"pattern": NUMBER_TEXT},
     "bool": {"enum": ["true", "false"]},
 }
 """How scalars are written where JSON has only text: as an object's keys."""
@@ -58,7 +57,7 @@ class GenerateInputSchema(GenerateJsonSchema):
         published = super().decimal_schema(schema)
         for form in published.get("anyOf", ()):
             if form.get("type") == "string":
-                form.update(format="decimal", pattern=_NUMBER_TEXT)
+                form.update(format="decimal", pattern=NUMBER_TEXT)
             elif schema.get("max_digits") is not None or schema.get("decimal_places") is not None:
                 form["format"] = "decimal"
         return published

@@ -18,12 +18,14 @@ from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError, SchemaValidator
 
+from twofold.contract.plain import format_path, show
 from twofold.contract.schema import CompiledSchema
 from twofold.errors import InvalidDefinition, InvalidSignature
 from twofold.protocol.structs import Json
 from twofold.tools.arguments.binding import BoundArguments, SchemaBinder, SignatureBinder
 from twofold.tools.arguments.input_schema import GenerateInputSchema
 from twofold.tools.arguments.strictness import Facts, examine, read_definitions, restrict
+from twofold.tools.checks.complaints import warn_author
 from twofold.tools.introspection.docstrings import read_docstring
 from twofold.tools.introspection.rebuild import is_plain_class, rebuild
 from twofold.tools.introspection.signatures import find_docstring, name_callable, resolve_signature
@@ -83,6 +85,7 @@ def build_parameters(
     arguments = [_read_argument(parameter, label=label) for parameter in given]
     adapter = _make_adapter(arguments, title=f"{tool_name}Arguments", label=label)
     schema = _publish(adapter, arguments, label=label, documented=find_docstring(function))
+    _check_defaults(schema, label=label)
     if unknown_arguments == "refuse":
         schema["additionalProperties"] = False
     binder = _make_binder(adapter, arguments, schema=schema, tool_name=tool_name, unknown_arguments=unknown_arguments)
@@ -208,6 +211,47 @@ def _publish(
         if argument.name in descriptions:
             published.setdefault("description", descriptions[argument.name])
     return schema
+
+
+def _check_defaults(schema: dict[str, Any], *, label: str) -> None:
+    """Warn of defaults that the published schema refuses; `= None` is not one of them, it makes the type optional.
+
+    A host may fill in what a schema says is the default, and would be refused. The function's own default
+    is not touched: it may well be a value that only the function understands.
+    """
+    given = {
+        name: published["default"]
+        for name, published in schema["properties"].items()
+        if published.get("default") is not None and not _is_plainly_fit(published)
+    }
+    if not given:
+        return
+    compiled = CompiledSchema.compile(
+        {"properties": {name: schema["properties"][name] for name in given}, "$defs": schema.get("$defs", {})},
+        what=f"{label}, defaults",
+    )
+    if compiled.is_valid(given):
+        return
+    told: set[str] = set()
+    for path, message in compiled.find_problems(given):
+        name = str(path[0])
+        if name not in told:
+            told.add(name)
+            place = f", at {format_path(path)}" if len(path) > 1 else ""
+            warn_author(
+                f"{label}, parameter {name!r}: its default {show(given[name])} does not fit its own schema{place}:"
+                f" {message}; change the default or the annotation"
+            )
+
+
+def _is_plainly_fit(published: Mapping[str, Any]) -> bool:
+    """Tell of the most usual defaults, without a validator, that they fit: `limit: int = 5`."""
+    expected = _PLAIN_TYPES.get(type(published["default"]))
+    return published.get("type") == expected is not None and published.keys() <= _PLAIN_KEYWORDS
+
+
+_PLAIN_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+_PLAIN_KEYWORDS = frozenset({"type", "title", "description", "default", "examples"})
 
 
 def _blame(arguments: list[_Argument], error: Exception, *, label: str) -> InvalidSignature:

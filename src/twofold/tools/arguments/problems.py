@@ -5,11 +5,12 @@ validator) comes from pydantic, whose jargon ends here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_core import ErrorDetails, ValidationError
 
+from twofold.contract.forms import form_named
 from twofold.contract.plain import Path, cut, describe, format_path
 from twofold.contract.schema import CompiledSchema
 from twofold.contract.sensitive import secret_word
@@ -30,10 +31,12 @@ class ArgumentProblem:
     Attributes:
         argument: The argument it concerns; None when it concerns none in particular.
         sentence: `argument 'b': expected an integer, got a string ('two'); send a number`.
+        rank: What is told first: 0 unknown and 1 missing arguments, which mend much else, 2 the rest.
     """
 
     argument: str | None
     sentence: str
+    rank: int = field(default=2, compare=False)
 
 
 def refuse(tool_name: str, problems: Sequence[ArgumentProblem]) -> ArgumentsRefused:
@@ -49,36 +52,54 @@ def refuse(tool_name: str, problems: Sequence[ArgumentProblem]) -> ArgumentsRefu
     return ArgumentsRefused("\n".join((head, *lines)), sentences)
 
 
+def sort_problems(problems: Iterable[ArgumentProblem], names: Sequence[str]) -> list[ArgumentProblem]:
+    """Put problems in the order to read them: unknown and missing arguments, then all in the schema's order.
+
+    Args:
+        problems: Of one call; those of one argument keep their order.
+        names: The properties of the schema, in its order.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    places_end = len(places)
+
+    def place_of(problem: ArgumentProblem) -> tuple[int, int]:
+        argument = problem.argument
+        return problem.rank, -1 if argument is None else places.get(argument, places_end)
+
+    return sorted(problems, key=place_of)
+
+
 def find_schema_problems(
-    schema: CompiledSchema, arguments: dict[str, Json], names: Iterable[str]
+    schema: CompiledSchema, arguments: dict[str, Json], names: Sequence[str], *, is_finite: bool = False
 ) -> list[ArgumentProblem]:
     """Name what does not fit the published schema.
 
     Args:
         schema: What is published of the arguments, compiled.
-        arguments: The arguments' object.
+        arguments: The arguments' object, as `read_arguments` gives it.
         names: What the tool calls its arguments.
+        is_finite: No number in it is infinite.
     """
-    written = {format_path((name,)): name for name in (*names, *arguments)}
-    found = schema.problems(arguments, limit=MAX_FOUND)
-    told = {problem.path for problem in found if not _advise(problem.message)}
+    found = schema.find_problems(arguments, limit=MAX_FOUND, is_json=is_finite)
+    told = {path for path, message in found if not _advise(message)}
     problems = []
-    for problem in found:
-        advice = _advise(problem.message)
-        if advice and problem.path in told:  # of the wrong type, and none of the values that are listed
+    for path, message in found:
+        advice = _advise(message)
+        if advice and path in told:  # of the wrong type, and none of the values that are listed
             continue
-        argument = next((name for path, name in written.items() if _is_within(problem.path, path)), None)
-        problems.append(_problem(argument, problem.path, problem.message + advice))
-    return problems
+        problems.append(_problem(path, message + advice))
+    return sort_problems(problems, names)
 
 
-def _is_within(path: str, argument: str) -> bool:
-    return path.startswith(argument) and path[len(argument) : len(argument) + 1] in ("", ".", "[")
+def _problem(path: Path, message: str) -> ArgumentProblem:
+    argument = str(path[0]) if path else None
+    is_of_itself = len(path) == 1
+    rank = next((rank for opening, rank in _RANKS if is_of_itself and message.startswith(opening)), 2)
+    place = f"argument '{format_path(path)}'" if path else "arguments"
+    return ArgumentProblem(argument, f"{place}: {message}", rank)
 
 
-def _problem(argument: str | None, path: str, message: str) -> ArgumentProblem:
-    return ArgumentProblem(argument, f"argument '{path}': {message}" if path else f"arguments: {message}")
-
+_RANKS = (("unknown", 0), ("missing", 1))
 
 _ADVICE = {
     "expected an integer, got a string": "send a number",
@@ -111,11 +132,7 @@ def find_value_problems(errors: Iterable[ErrorDetails], arguments: Mapping[str, 
     by_path: dict[Path, list[ErrorDetails]] = {}
     for error in errors:
         by_path.setdefault(find_place(error, arguments), []).append(error)
-    return [
-        _problem(str(path[0]) if path else None, format_path(path), sentence)
-        for path, found in by_path.items()
-        for sentence in _say_of_one_place(found, path)
-    ]
+    return [_problem(path, sentence) for path, found in by_path.items() for sentence in _say_of_one_place(found, path)]
 
 
 def find_argument(error: ErrorDetails) -> str | None:
@@ -148,11 +165,12 @@ def _say_of_one_place(errors: list[ErrorDetails], path: Path) -> Iterator[str]:
     """Say all that is wrong in one place: of a union's members those that come near, in one sentence."""
     told = [error for error in errors if not error["type"].endswith("_type")] or errors
     hides = any(isinstance(step, str) and secret_word(step) for step in path)
-    expectations = list(dict.fromkeys(expect(error, hides=hides) for error in told))
+    first, *others = dict.fromkeys(expect(error, hides=hides) for error in told)
+    sentence = " or ".join([first, *(other.removeprefix("expected ") for other in others)])
     if all(error["type"] in _SELF_CONTAINED for error in told):
-        yield " or ".join(expectations)
+        yield sentence
         return
-    yield f"{' or '.join(expectations)}, got {describe(told[0]['input'], path=path)}"
+    yield f"{sentence}, got {describe(told[0]['input'], path=path)}"
 
 
 def expect(error: ErrorDetails, *, hides: bool = False) -> str:
@@ -164,15 +182,25 @@ def expect(error: ErrorDetails, *, hides: bool = False) -> str:
     """
     context = error.get("ctx", {})
     if error["type"] in ("value_error", "assertion_error"):
-        cause = context.get("error", error["msg"])
-        if isinstance(cause, ValidationError):  # the author's validator used a model of its own
-            return "; ".join(dict.fromkeys(expect(one) for one in cause.errors(include_url=False)))
-        return str(cause)
+        return _pass_on(error, context.get("error", error["msg"]))
     sentence = EXPECTATIONS.get(error["type"])
     if sentence is None:
-        return error["msg"]
-    shown = context | {"error": "unreadable"} if hides and "error" in context else context
-    return sentence.format_map({key: cut(str(value)) for key, value in shown.items()})
+        form = _TYPES_OF_PYDANTIC.get(error["type"])
+        return f"expected {form}" if form else error["msg"]
+    refinement = None if hides else _REFINEMENTS.get(str(context.get("error")))
+    filled = sentence.format_map({key: cut(str(value)) for key, value in context.items()})
+    return f"{filled} {refinement}" if refinement else filled
+
+
+def _pass_on(error: ErrorDetails, cause: object) -> str:
+    """Give an author's words, unless a library spoke: a model inside, `ipaddress`, the checker of e-mail addresses."""
+    if isinstance(cause, ValidationError):  # the author's validator used a model of its own
+        return "; ".join(dict.fromkeys(expect(one) for one in cause.errors(include_url=False)))
+    if type(cause).__module__ == "ipaddress":
+        return "expected an IP address or network as text (192.0.2.1, 2001:db8::1, 192.0.2.0/24)"
+    if error["msg"].startswith("value is not a valid email address"):
+        return f"expected {form_named('email')}"
+    return str(cause)
 
 
 _SELF_CONTAINED = _ABSENT | {
@@ -182,6 +210,45 @@ _SELF_CONTAINED = _ABSENT | {
     "multiple_argument_values",
 }
 """Errors about a place, not about the value in it."""
+
+_A_DATE = f"expected {form_named('date')}"
+_A_TIME = f"expected {form_named('time')}"
+_A_DATE_AND_TIME = f"expected {form_named('date-time')}"
+_A_DURATION = f"expected {form_named('duration')}"
+_A_UUID = f"expected {form_named('uuid')}"
+_A_URL = f"expected {form_named('uri')}"
+_A_DECIMAL = f"expected {form_named('decimal')}"
+_A_FRACTION = f"expected {form_named('fraction')}"
+_A_COMPLEX = f"expected {form_named('complex')}"
+
+_REFINEMENTS = {
+    "month value is outside expected range of 1-12": "with a month of 1 to 12",
+    "day value is outside expected range": "with a day that the month has",
+    "hour value is outside expected range of 0-23": "with an hour of 0 to 23",
+    "minute value is outside expected range of 0-59": "with a minute of 0 to 59",
+    "second value is outside expected range of 0-59": "with a second of 0 to 59",
+    "timezone offset must be less than 24 hours": "with a zone less than 24 hours from UTC",
+    "timezone minute value is outside expected range of 0-59": "with a zone's minute of 0 to 59",
+    "second fraction value is more than 6 digits long": "with at most 6 digits of a second's fraction",
+}
+"""What the reader of dates finds wrong with text of the right shape, in our words; the form says all else."""
+
+_TYPES_OF_PYDANTIC = {
+    **{
+        f"ip_{kind}_{what}": form_named(f"ip{kind}{what.removeprefix('address')}")
+        for kind in ("v4", "v6")
+        for what in ("address", "network", "interface")
+    },
+    **{f"ip_any_{what}": form_named(f"ipvany{what}") for what in ("address", "network", "interface")},
+    **dict.fromkeys(("base64", "base64_decode"), form_named("base64")),
+    "zoneinfo_str": form_named("zoneinfo"),
+    "pattern_regex": form_named("regex"),
+    "path_not_file": "the path of a file that exists",
+    "path_not_directory": "the path of a directory that exists",
+    "byte_size": 'a size as text ("1.5 MB")',
+    "byte_size_unit": 'a size as text ("1.5 MB")',
+}
+"""Errors raised in the way of an author's own by pydantic's types and by ours, whose texts are not for callers."""
 
 EXPECTATIONS: dict[str, str] = {
     "missing": "missing",
@@ -193,7 +260,7 @@ EXPECTATIONS: dict[str, str] = {
     "unexpected_positional_argument": "one value too many",
     "multiple_argument_values": "given twice",
     "no_such_attribute": "expected no {attribute}",
-    "get_attribute_error": "expected a value that can be read ({error})",
+    "get_attribute_error": "expected a value that can be read",
     "frozen_field": "expected nothing here, as it cannot be changed",
     "frozen_instance": "expected nothing here, as it cannot be changed",
     "invalid_key": "expected keys that are text",
@@ -205,7 +272,7 @@ EXPECTATIONS: dict[str, str] = {
     "ellipsis_error": "expected nothing here",
     "recursion_loop": "expected a value that does not hold itself",
     "recursion_depth_exceeded": "expected fewer levels inside one another",
-    "json_invalid": "expected JSON as text ({error})",
+    "json_invalid": "expected JSON as text",
     "json_type": "expected JSON as text",
     "default_factory_not_called": "expected the values that its default is made of",
     "model_type": "expected an object ({class_name})",
@@ -225,7 +292,7 @@ EXPECTATIONS: dict[str, str] = {
     "set_type": "expected an array",
     "frozen_set_type": "expected an array",
     "iterable_type": "expected an array",
-    "iteration_error": "expected an array that can be read ({error})",
+    "iteration_error": "expected an array that can be read",
     "set_item_not_hashable": "expected text, numbers, booleans or null as items of a set",
     "too_short": "expected at least {min_length} items",
     "too_long": "expected at most {max_length} items",
@@ -252,46 +319,46 @@ EXPECTATIONS: dict[str, str] = {
     "string_not_ascii": "expected ASCII text",
     "enum": "expected {expected}",
     "literal_error": "expected {expected}",
-    "bytes_type": "expected base64 text",
+    "bytes_type": f"expected {form_named('base64')}",
     "bytes_too_short": "expected base64 text of at least {min_length} bytes",
     "bytes_too_long": "expected base64 text of at most {max_length} bytes",
-    "bytes_invalid_encoding": "expected {encoding} text ({encoding_error})",
-    "date_type": "expected a date (YYYY-MM-DD)",
-    "date_parsing": "expected a date (YYYY-MM-DD; {error})",
-    "date_from_datetime_parsing": "expected a date (YYYY-MM-DD; {error})",
-    "date_from_datetime_inexact": "expected a date (YYYY-MM-DD) without a time",
+    "bytes_invalid_encoding": "expected {encoding} text",
+    "date_type": _A_DATE,
+    "date_parsing": _A_DATE,
+    "date_from_datetime_parsing": _A_DATE,
+    "date_from_datetime_inexact": f"{_A_DATE} without a time",
     "date_past": "expected a date in the past",
     "date_future": "expected a date in the future",
-    "time_type": "expected a time (HH:MM:SS)",
-    "time_parsing": "expected a time (HH:MM:SS; {error})",
-    "datetime_type": "expected a date and time (YYYY-MM-DDTHH:MM:SS)",
-    "datetime_parsing": "expected a date and time (YYYY-MM-DDTHH:MM:SS; {error})",
-    "datetime_object_invalid": "expected a date and time ({error})",
-    "datetime_from_date_parsing": "expected a date and time (YYYY-MM-DDTHH:MM:SS; {error})",
+    "time_type": _A_TIME,
+    "time_parsing": _A_TIME,
+    "datetime_type": _A_DATE_AND_TIME,
+    "datetime_parsing": _A_DATE_AND_TIME,
+    "datetime_object_invalid": _A_DATE_AND_TIME,
+    "datetime_from_date_parsing": _A_DATE_AND_TIME,
     "datetime_past": "expected a date and time in the past",
     "datetime_future": "expected a date and time in the future",
     "timezone_naive": "expected a time without a zone",
     "timezone_aware": "expected a time with a zone, such as Z or +01:00",
     "timezone_offset": "expected a zone that is {tz_expected} seconds from UTC",
-    "time_delta_type": "expected a duration (ISO 8601, such as PT1H30M)",
-    "time_delta_parsing": "expected a duration (ISO 8601, such as PT1H30M; {error})",
-    "uuid_type": "expected a UUID",
-    "uuid_parsing": "expected a UUID ({error})",
+    "time_delta_type": _A_DURATION,
+    "time_delta_parsing": _A_DURATION,
+    "uuid_type": _A_UUID,
+    "uuid_parsing": _A_UUID,
     "uuid_version": "expected a UUID of version {expected_version}",
-    "url_type": "expected a URL",
-    "url_parsing": "expected a URL ({error})",
-    "url_syntax_violation": "expected a URL ({error})",
+    "url_type": _A_URL,
+    "url_parsing": _A_URL,
+    "url_syntax_violation": _A_URL,
     "url_too_long": "expected a URL of at most {max_length} characters",
     "url_scheme": "expected a URL that begins with {expected_schemes}",
-    "decimal_type": "expected a decimal number",
-    "decimal_parsing": "expected a decimal number",
+    "decimal_type": _A_DECIMAL,
+    "decimal_parsing": _A_DECIMAL,
     "decimal_max_digits": "expected a decimal number of at most {max_digits} digits",
     "decimal_max_places": "expected a decimal number of at most {decimal_places} decimal places",
     "decimal_whole_digits": "expected a decimal number of at most {whole_digits} digits before the point",
-    "fraction_type": "expected a fraction, such as '1/3'",
-    "fraction_parsing": "expected a fraction, such as '1/3'",
-    "complex_type": "expected a complex number as text, such as '1+2j'",
-    "complex_str_parsing": "expected a complex number as text, such as '1+2j'",
+    "fraction_type": _A_FRACTION,
+    "fraction_parsing": _A_FRACTION,
+    "complex_type": _A_COMPLEX,
+    "complex_str_parsing": _A_COMPLEX,
     "union_tag_invalid": "expected one of {expected_tags} as {discriminator}",
     "union_tag_not_found": "expected {discriminator} to say which kind of object it is",
 }

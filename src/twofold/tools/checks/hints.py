@@ -6,6 +6,7 @@ Source: MCP 2026-07-28, schema `ToolAnnotations`.
 from collections.abc import Mapping
 from typing import Any
 
+from twofold.contract.plain import name_type
 from twofold.errors import InvalidDefinition
 from twofold.protocol.tool import ToolAnnotations
 from twofold.tools.checks.complaints import warn_author
@@ -37,7 +38,7 @@ def check_hints(annotations: ToolAnnotations | Mapping[str, Any], *, tool_name: 
     if not isinstance(annotations, ToolAnnotations | Mapping):
         raise InvalidDefinition(
             f"tool {tool_name!r}, annotations: expected ToolAnnotations or a mapping, "
-            f"got a {type(annotations).__name__}"
+            f"got {name_type(annotations)}"
         )
     if not isinstance(annotations, ToolAnnotations):
         try:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from twofold.contract.plain import name_type
 from twofold.errors import InvalidDefinition
 from twofold.protocol.tool import Icon
 
@@ -34,7 +35,7 @@ def check_icons(icons: Sequence[Icon | Mapping[str, Any]], *, owner: str) -> tup
             or contradicts the data, or a malformed size; the message names the owner and the icon.
     """
     if isinstance(icons, Icon | Mapping | str) or not isinstance(icons, Sequence):
-        raise InvalidDefinition(f"{owner}, icons: expected a list of Icon, got a {type(icons).__name__}")
+        raise InvalidDefinition(f"{owner}, icons: expected a list of Icon, got {name_type(icons)}")
     return tuple(_check(icon, where=f"{owner}, icon {place + 1}") for place, icon in enumerate(icons))
 
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from twofold.contract.plain import name_type
 from twofold.errors import InvalidDefinition
 
 MAX_NAME = 128
@@ -38,7 +39,7 @@ def check_name(name: str) -> str | None:
         InvalidDefinition: Not text, empty or blank, or with characters no name can carry.
     """
     if not isinstance(name, str):
-        raise InvalidDefinition(f"a tool's name is text, got a {type(name).__name__}; give it with name=")
+        raise InvalidDefinition(f"a tool's name is text, got {name_type(name)}; give it with name=")
     if not name.strip():
         raise InvalidDefinition(f"a tool's name is empty ({name!r:.{_MAX_SHOWN}}); give it one with name=")
     for place, char in enumerate(name):

@@ -4,6 +4,7 @@
 makes the text, or the blocks, from the value.
 """
 
+import difflib
 import inspect
 import re
 import string
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from twofold.contract.plain import cut
+from twofold.contract.plain import cut, name_type
 from twofold.errors import InvalidDefinition, ResultRefused
 from twofold.protocol.content import ContentBlock
 from twofold.protocol.messages import EncodedBlocks
@@ -21,6 +22,10 @@ from twofold.tools.results.dump import refuse_non_finite
 
 Face: TypeAlias = Callable[[bytes, Any], EncodedBlocks | tuple[ContentBlock, ...]]
 """Makes the model's face from the value's JSON and the value itself."""
+
+_MODES = ("pretty", "compact")
+_LIKE_A_MODE = 0.8
+"""Likeness from which a text is a misspelt mode: 'prety' and 'compct' have 0.9, 'impact' and 'compact' 0.77."""
 
 _FIELD = re.compile(r"(?P<name>[^.\[\]]+)(?P<path>(?:\[[^\[\]]+\])*)")
 """What a template may name: a field, and what stands in it by key or index; attributes are Python's, not the wire's."""
@@ -43,12 +48,42 @@ def build_face(text: str | Callable[[Any], Any], *, schema: Mapping[str, Any] | 
     if text == "compact":
         return lambda raw, _value: write_blocks(raw, is_indented=False)
     if isinstance(text, str):
+        _check_mode(text, owner=owner)
         return _build_template_face(text, schema=schema, owner=owner)
     if not callable(text):
         raise InvalidDefinition(f"{owner}, text: expected a str or a function, got {cut(repr(text))}")
     if inspect.iscoroutinefunction(text):
         raise InvalidDefinition(f"{owner}, text: the function is async; text is made from the value alone, at once")
+    _check_takes_value(text, owner=owner)
     return _build_function_face(text)
+
+
+def _check_mode(text: str, *, owner: str) -> None:
+    """Refuse what is surely meant to be one of the two modes, and text that tells a model nothing."""
+    if "{" in text or "}" in text:
+        return
+    near = difflib.get_close_matches(text.strip().lower(), _MODES, 1, _LIKE_A_MODE)
+    if near or not text.strip():
+        guess = f" (did you mean {near[0]!r}?)" if near else ""
+        raise InvalidDefinition(
+            f"{owner}, text: {cut(repr(text))} is neither 'pretty' nor 'compact', and no template{guess}; "
+            "a template names fields of the result: {name}"
+        )
+
+
+def _check_takes_value(function: Callable[..., Any], *, owner: str) -> None:
+    """Refuse a function that cannot be called with the value alone."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some of C have none that can be read
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise InvalidDefinition(
+            f"{owner}, text: the function is called with the value and nothing else, and takes "
+            f"{cut(str(signature.replace(return_annotation=signature.empty)))}; give it one parameter"
+        ) from None
 
 
 def _build_function_face(function: Callable[[Any], Any]) -> Face:
@@ -59,7 +94,7 @@ def _build_function_face(function: Callable[[Any], Any]) -> Face:
         is_list = isinstance(made, list | tuple) and bool(made)
         if not (all(isinstance(item, str) or holds_content(item) for item in made) if is_list else holds_content(made)):
             raise ResultRefused(
-                f"the function given as text= returned a {type(made).__name__}; "
+                f"the function given as text= returned {name_type(made)}; "
                 "it must return a str, a content block, or a list of these with at least one in it"
             )
         return encode_content(made, is_indented=True)
@@ -124,7 +159,16 @@ def _check_names(fields: list[str], schema: Mapping[str, Any], *, owner: str) ->
         if match is not None and match["name"] not in known:
             raise InvalidDefinition(
                 f"{owner}, text: the result has no field {match['name']!r}; it has {', '.join(known) or 'none'}"
+                f"{_explain_list(field, schema)}"
             )
+
+
+def _explain_list(field: str, schema: Mapping[str, Any]) -> str:
+    """Say how a template reaches into a list."""
+    if schema.get("type") != "array":
+        return ""
+    name, bracket, rest = field.partition("[")
+    return f", a list: name one item's field as {{result[0][{name}]{bracket}{rest}}}, or give a function for all of them"
 
 
 def _show(value: Any) -> Any:

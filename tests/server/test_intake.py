@@ -1,0 +1,170 @@
+"""A peer that sends more than can be done at once: nothing is lost, nothing is deaf, memory is bounded."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.peer import Peer, text_of
+from twofold import MCPServer
+from twofold.server import intake
+from twofold.server.intake import MAX_RUNNING, Intake
+
+
+class Throttled(Peer):
+    """A peer whose lines go through an intake, and who may stop taking answers."""
+
+    has_room = True
+
+    async def __aenter__(self) -> "Throttled":
+        await super().__aenter__()
+        self.connection_itself = self.connection
+        self.intake = Intake(self.connection, self)
+        self.connection = self  # what the peer sends goes to the intake
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.intake.close(grace_seconds=2)
+        self.connection = self.connection_itself
+        await super().__aexit__()
+
+    def receive(self, line: bytes) -> None:
+        self.intake.receive(line)
+
+
+def make_server() -> tuple[MCPServer, asyncio.Event]:
+    mcp, release = MCPServer("s"), asyncio.Event()
+
+    @mcp.tool()
+    async def wait() -> str:
+        await release.wait()
+        return "done"
+
+    @mcp.tool()
+    async def quick() -> str:
+        return "now"
+
+    return mcp, release
+
+
+async def test_requests_beyond_the_bound_wait_and_are_all_answered_in_the_end():
+    mcp, release = make_server()
+    async with Throttled(mcp) as peer:
+        answers = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(MAX_RUNNING + 50)]
+        late = peer.send("tools/call", peer.params({"name": "quick"}))
+        await asyncio.sleep(0)
+        assert peer.connection_itself.running == MAX_RUNNING
+        assert not late.done()
+        release.set()
+        assert [text_of((await answer)["result"]) for answer in answers] == ["done"] * (MAX_RUNNING + 50)
+        assert text_of((await late)["result"]) == "now"
+
+
+async def test_a_cancellation_is_heard_whatever_the_load():
+    """A server that does not hear it could never be freed."""
+    mcp, _ = make_server()
+    async with Throttled(mcp) as peer:
+        for number in range(MAX_RUNNING):
+            peer.send("tools/call", peer.params({"name": "wait"}), id=f"w{number}")
+        waiting = peer.send("tools/call", peer.params({"name": "wait"}), id="waits")
+        late = peer.send("tools/call", peer.params({"name": "quick"}), id="late")
+        await asyncio.sleep(0)
+        peer.notify("notifications/cancelled", {"requestId": "waits"})
+        for number in range(MAX_RUNNING):
+            peer.notify("notifications/cancelled", {"requestId": f"w{number}"})
+        assert text_of((await late)["result"]) == "now"
+        assert not waiting.done()
+
+
+async def test_subscriptions_do_not_count_as_work_and_have_a_bound_of_their_own():
+    mcp, _ = make_server()
+    async with Throttled(mcp) as peer:
+        for number in range(1000):
+            peer.send("subscriptions/listen", peer.params({"notifications": {}}), id=f"l{number}")
+        await asyncio.sleep(0)
+        assert text_of(await peer.call("quick")) == "now"
+        refused = await peer.send("subscriptions/listen", peer.params({"notifications": {}}), id="one more")
+        assert refused["error"]["code"] == -32600
+
+
+async def test_what_cannot_even_wait_is_told_to_come_again(monkeypatch):
+    mcp, release = make_server()
+    monkeypatch.setattr(intake, "MAX_WAITING", 3)
+    async with Throttled(mcp) as peer:
+        answers = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(MAX_RUNNING + 3)]
+        busy = await peer.send("tools/call", peer.params({"name": "quick"}))
+        assert busy["error"] == {
+            "code": -32603,
+            "message": f"busy: {MAX_RUNNING} requests are running and 3 wait; send this one again later",
+        }
+        release.set()
+        await asyncio.gather(*answers)
+        assert text_of(await peer.call("quick")) == "now"
+
+
+async def test_a_peer_that_takes_no_answers_gets_no_more_of_them_until_it_does():
+    """A slow reader costs no memory: listings are not made while the last ones are not taken."""
+    mcp, _ = make_server()
+    async with Throttled(mcp) as peer:
+        peer.has_room = False
+        answers = [peer.send("tools/list") for _ in range(100)]
+        await asyncio.sleep(0)
+        assert peer.sent == []
+        assert not peer.intake.is_full
+        peer.has_room = True
+        peer.intake.release()
+        assert all([len((await answer)["result"]["tools"]) == 2 for answer in answers])
+
+
+async def test_reading_stops_only_when_no_refusal_could_be_written(monkeypatch):
+    mcp, _ = make_server()
+    monkeypatch.setattr(intake, "MAX_WAITING_BYTES", 1000)
+    async with Throttled(mcp) as peer:
+        peer.has_room = False
+        changes = []
+        peer.intake.on_change = lambda: changes.append(peer.intake.is_full)
+        for _ in range(10):
+            peer.send("tools/list")
+        assert peer.intake.is_full
+        peer.has_room = True
+        peer.intake.release()
+        assert (changes, peer.intake.is_full) == ([False], False)
+
+
+async def test_an_id_that_waits_is_in_use():
+    mcp, _ = make_server()
+    async with Throttled(mcp) as peer:
+        peer.has_room = False
+        first = peer.send("tools/list", id="same")
+        second = peer.send("tools/list", id="same")
+        assert (await second)["error"]["code"] == -32600
+        peer.has_room = True
+        peer.intake.release()
+        await asyncio.sleep(0)
+        assert not first.done()
+        assert len(peer.unasked) == 1
+
+
+async def test_what_waits_when_the_client_has_gone_is_still_answered():
+    mcp, release = make_server()
+    async with Throttled(mcp) as peer:
+        answers = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(MAX_RUNNING)]
+        late = peer.send("tools/call", peer.params({"name": "quick"}))
+        asyncio.get_running_loop().call_later(0.01, release.set)
+        await peer.intake.close(grace_seconds=10)
+        assert text_of((await late)["result"]) == "now"
+        assert all(answer.done() for answer in answers)
+
+
+@pytest.mark.parametrize("line", [b"nonsense", b"[]", b"5"])
+async def test_what_cannot_be_read_is_answered_in_its_turn(line):
+    mcp, _ = make_server()
+    async with Throttled(mcp) as peer:
+        peer.has_room = False
+        peer.intake.receive(line)
+        assert peer.unasked == []
+        peer.has_room = True
+        peer.intake.release()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert json.loads(peer.sent[-1])["error"]["code"] in (-32700, -32600)
