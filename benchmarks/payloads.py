@@ -1,6 +1,8 @@
 """The functions every peer registers. Values are made once, so that the library is measured and not the tool."""
 
-from pydantic import BaseModel
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 
 class User(BaseModel):
@@ -17,10 +19,10 @@ class Item(BaseModel):
     note: str
 
 
-class ItemWithGap(Item):
-    """The same with a field that may be null: what leaves must be checked against the schema."""
+class CheckedItem(Item):
+    """The same with a pattern, which only the full check of the bytes against the schema can judge."""
 
-    discount: float | None = None
+    name: Annotated[str, Field(pattern="^item-[0-9]+$")]
 
 
 class Row(BaseModel):
@@ -40,10 +42,10 @@ class Report(BaseModel):
     sections: list[Section]
 
 
-class ReportWithGap(Report):
-    """The same with a field that may be null."""
+class CheckedReport(Report):
+    """The same with a pattern."""
 
-    author: str | None = None
+    title: Annotated[str, Field(pattern="^report")]
 
 
 def _item(number: int) -> dict:
@@ -67,9 +69,9 @@ _SECTIONS = [
     for section in range(50)
 ]
 ITEMS = [Item(**_item(number)) for number in range(1000)]
-ITEMS_WITH_GAP = [ItemWithGap(**_item(number)) for number in range(1000)]
+CHECKED_ITEMS = [CheckedItem(**_item(number)) for number in range(1000)]
 REPORT = Report(title="report", sections=_SECTIONS)
-REPORT_WITH_GAP = ReportWithGap(title="report", sections=_SECTIONS)
+CHECKED_REPORT = CheckedReport(title="report", sections=_SECTIONS)
 
 
 async def integer(x: int, y: int) -> int:
@@ -87,9 +89,9 @@ async def models(n: int) -> list[Item]:
     return ITEMS
 
 
-async def models_checked(n: int) -> list[ItemWithGap]:
-    """List items, one field of each nullable."""
-    return ITEMS_WITH_GAP
+async def models_checked(n: int) -> list[CheckedItem]:
+    """List items whose names have a pattern."""
+    return CHECKED_ITEMS
 
 
 async def large(n: int) -> Report:
@@ -97,9 +99,9 @@ async def large(n: int) -> Report:
     return REPORT
 
 
-async def large_checked(n: int) -> ReportWithGap:
-    """Get a report of 0.9 MB, one field nullable."""
-    return REPORT_WITH_GAP
+async def large_checked(n: int) -> CheckedReport:
+    """Get a report of 0.9 MB whose title has a pattern."""
+    return CHECKED_REPORT
 
 
 def sync(x: int, y: int) -> int:

@@ -34,6 +34,9 @@ async def open_twofold(stack: AsyncExitStack) -> Answer:
     server = MCPServer("bench")
     for function in CALLS:
         server.add_tool(function)
+    for name in ("models_checked", "large_checked"):  # these are to show what the full check costs
+        if server._registry.get(name).tool.returns.is_proven:
+            raise SystemExit(f"{name}: its type is proven while it is written, so no full check would be measured")
     await stack.enter_async_context(server.live())
     return server.connect(Nowhere()).answer
 

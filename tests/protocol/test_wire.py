@@ -131,7 +131,7 @@ def test_structure_is_wrapped_as_the_era_can_carry_it(revision, wrapping):
     """A20: bare roots are of 2026-07-28; before it structure is an object; before 2025-06-18 there is none."""
     value = b'{"a":1}' if wrapping is Wrapping.NEVER else b"[1]"
     faces = Faces(b'[{"type":"text","text":"1"}]', value, wrapping)
-    result = judged(ALL[revision].call_result(faces), "tools/call", revision)
+    result = judged(b"".join(ALL[revision].call_result(faces)), "tools/call", revision)
     wrapped = {"result": [1]}
     if revision in ("2025-03-26", "2024-11-05"):
         assert "structuredContent" not in result
@@ -145,8 +145,8 @@ def test_structure_is_wrapped_as_the_era_can_carry_it(revision, wrapping):
 
 def test_meta_of_a_result_stands_beside_the_servers_own():
     faces = Faces(b"[]", meta={"a": 1})
-    assert wire(CODECS.per_request.call_result(faces))["_meta"] == {"a": 1, **TAIL["_meta"]}
-    assert wire(CODECS.handshake["2025-11-25"].call_result(faces))["_meta"] == {"a": 1}
+    assert wire(b"".join(CODECS.per_request.call_result(faces)))["_meta"] == {"a": 1, **TAIL["_meta"]}
+    assert wire(b"".join(CODECS.handshake["2025-11-25"].call_result(faces)))["_meta"] == {"a": 1}
 
 
 NOTE = Annotations(audience=["user"], priority=0.5, last_modified="2025-01-12T15:00:58Z")
@@ -161,13 +161,13 @@ BLOCKS = (
 
 @pytest.mark.parametrize("revision", SUPPORTED_REVISIONS)
 def test_blocks_are_valid_in_every_revision(revision):
-    result = judged(ALL[revision].call_result(Faces(BLOCKS)), "tools/call", revision)
+    result = judged(b"".join(ALL[revision].call_result(Faces(BLOCKS))), "tools/call", revision)
     assert len(result["content"]) == len(BLOCKS)
 
 
 def test_what_a_revision_has_no_block_for_is_restated_not_lost():
     """B2: each with what its revision can carry."""
-    content = wire(CODECS.handshake["2024-11-05"].call_result(Faces(BLOCKS)))["content"]
+    content = wire(b"".join(CODECS.handshake["2024-11-05"].call_result(Faces(BLOCKS))))["content"]
     assert content == [
         {"type": "text", "text": "x", "annotations": {"audience": ["user"], "priority": 0.5}},
         {"type": "image", "data": "aGk=", "mimeType": "image/png"},
@@ -186,7 +186,7 @@ def test_a_result_is_read_as_it_was_written(text, is_error, meta):
     """decode(encode(m)) = m in each era."""
     faces = Faces((TextContent(text),), is_error=is_error, meta=meta)
     for revision, codec in ALL.items():
-        encoded = codec.call_result(faces)
+        encoded = b"".join(codec.call_result(faces))
         read = CallToolResult(**{key: value for key, value in json.loads(encoded).items() if key != "resultType"})
         assert (read.content, read.is_error, read.has_structured_content) == (
             [TextContent(text)],

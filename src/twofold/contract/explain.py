@@ -40,6 +40,9 @@ _LEAF_KEYWORDS = frozenset(
 )
 """Keywords that judge a value by itself, without a subschema."""
 
+_READ_WHOLE = frozenset({"const", "enum", "uniqueItems"})
+"""Those among them that look at all there is in a value."""
+
 _BLAMED_LAST = ("not", "contains", "unevaluatedProperties", "unevaluatedItems")
 
 _MAX_DEEPER = 200
@@ -97,9 +100,7 @@ class Explainer:
         if not has_fault:  # references that only lead back to where they came from
             yield (), _last_resort(self._document.root, (), value)
 
-    def _walk(
-        self, root: Subschema, start: Path, value: Json, *, is_brief: bool = False
-    ) -> Iterator[tuple[Path, str]]:
+    def _walk(self, root: Subschema, start: Path, value: Json, *, is_brief: bool = False) -> Iterator[tuple[Path, str]]:
         """Go through what does not fit a part of the schema.
 
         Args:
@@ -164,7 +165,8 @@ class Explainer:
             if not schema:
                 yield path, f"nothing is allowed here, got {describe(item, path=path)}"
         elif not self._document.stands_alone(schema):
-            for error in self._validator("leaf", node.path, lambda: _shallow(schema)).iter_errors(item):
+            outline = item if _READ_WHOLE & schema.keys() else _outline(item)
+            for error in self._validator("leaf", node.path, lambda: _shallow(schema)).iter_errors(outline):
                 yield from fault_of(
                     error,
                     schema=schema,
@@ -217,7 +219,8 @@ class Explainer:
     ) -> tuple[Path, str]:
         """Say of each alternative why the value is not it; in one sentence if all want the same place changed."""
         reasons = [
-            list(itertools.islice(self._walk(one, path, item, is_brief=True), _FEW)) for one in alternatives[:_MAX_APART]
+            list(itertools.islice(self._walk(one, path, item, is_brief=True), _FEW))
+            for one in alternatives[:_MAX_APART]
         ]
         places = {place for faults in reasons for place, _ in faults}
         if len(places) == 1 and len(alternatives) <= _MAX_APART:
@@ -262,7 +265,9 @@ class Explainer:
         """Tell whether a value has an alternative's type, and is one of the values it lists."""
         if isinstance(node.schema, bool):
             return node.schema
-        return self._validator("kind", node.path, lambda: kind_of(node)).is_valid(item)
+        reads_whole = any(_READ_WHOLE & schema.keys() for schema in schemas_in_place(node))
+        outline = item if reads_whole else _outline(item)
+        return self._validator("kind", node.path, lambda: kind_of(node)).is_valid(outline)
 
     def _targets(self, node: Subschema, part: Part, item: Json) -> Iterator[tuple[str | int, Json]]:
         """Go through the members of a value that a part is applied to."""
@@ -291,6 +296,13 @@ class Explainer:
 
     def _matches(self, pattern: str, key: str) -> bool:
         return self._validator("pattern", (pattern,), lambda: {"pattern": pattern}).is_valid(key)
+
+
+def _outline(item: Json) -> Json:
+    """Keep of a value what keywords without subschemas look at; what is inside would be converted for nothing."""
+    if isinstance(item, dict):
+        return dict.fromkeys(item)
+    return [None] * len(item) if isinstance(item, list | tuple) else item
 
 
 def _shallow(schema: dict[str, Any]) -> dict[str, Any]:

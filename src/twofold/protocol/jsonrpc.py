@@ -126,10 +126,10 @@ def encode_id(request_id: RequestId) -> bytes:
     return b"%d" % request_id if type(request_id) is int else msgspec.json.encode(request_id)
 
 
-def encode_result(request_id: RequestId, result: bytes) -> bytes:
-    """Answer a request; `result` is the JSON of an object."""
+def encode_result(request_id: RequestId, *result: bytes) -> bytes:
+    """Answer a request; the parts of `result` together are the JSON of an object, and are copied once."""
     # Joined, because `%` copies a megabyte twenty times as slowly.
-    return b"".join((b'{"jsonrpc":"2.0","id":', encode_id(request_id), b',"result":', result, b"}"))
+    return b"".join((b'{"jsonrpc":"2.0","id":', encode_id(request_id), b',"result":', *result, b"}"))
 
 
 def encode_error(request_id: RequestId | None, error: ProtocolError) -> bytes:

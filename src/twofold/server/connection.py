@@ -86,9 +86,9 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     codec: Codec
 
 
-Work: TypeAlias = Callable[[], Awaitable[bytes]]
+Work: TypeAlias = Callable[[], Awaitable[list[bytes]]]
 Handler: TypeAlias = Callable[["Connection", Request], bytes | Work]
-"""Gives the result's bytes, or work that will, in a task of its own."""
+"""Gives the result's bytes, or work that will, in parts, in a task of its own."""
 
 
 class Connection:
@@ -260,7 +260,7 @@ class Connection:
         if task is not None:
             self._in_flight[request_id] = task
         try:
-            answer = encode_result(request_id, await work())
+            answer = encode_result(request_id, *await work())
         except ProtocolError as error:
             answer = encode_error(request_id, error)
         except asyncio.CancelledError:

@@ -68,7 +68,7 @@ def _call_tool(connection: Connection, request: Request) -> Work:
     if arguments == b"null":
         arguments = b"{}"
 
-    async def work() -> bytes:
+    async def work() -> list[bytes]:
         faces = await call(
             registered.tool,
             registered.runner,
@@ -80,7 +80,7 @@ def _call_tool(connection: Connection, request: Request) -> Work:
     return work
 
 
-def encode_call(codec: Codec, faces: Faces, *, tool_name: str) -> bytes:
+def encode_call(codec: Codec, faces: Faces, *, tool_name: str) -> list[bytes]:
     """Write a call's result; what JSON cannot hold of the author's own blocks or `_meta` makes it an error."""
     try:
         return codec.call_result(faces)
@@ -121,13 +121,13 @@ def _listen(connection: Connection, request: Request) -> Work:
     connection.send("notifications/subscriptions/acknowledged", codec.acknowledged(request.id, agreed))
     connection.subscriptions[request.id] = entry
 
-    async def work() -> bytes:
+    async def work() -> list[bytes]:
         try:
             await ended
         finally:
             if connection.subscriptions.get(request.id) is entry:
                 del connection.subscriptions[request.id]
-        return codec.listen_result(request.id)
+        return [codec.listen_result(request.id)]
 
     return work
 

@@ -221,7 +221,7 @@ class MCPServer:
                     lifespan=lifespan,
                 ),
             )
-        result = msgspec.json.decode(encode_call(codec, faces, tool_name=name), type=CallToolResult)
+        result = msgspec.json.decode(b"".join(encode_call(codec, faces, tool_name=name)), type=CallToolResult)
         own = {key: value for key, value in (result.meta or {}).items() if key != SERVER_INFO}
         return msgspec.structs.replace(result, meta=own or None)  # in process everyone knows who the server is
 

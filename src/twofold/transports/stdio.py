@@ -21,6 +21,7 @@ MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 GRACE_SECONDS = 2.0
 """After the peer has closed its end, so long may running calls go on. Clients wait about as long before they kill."""
 _READ_BYTES = 256 * 1024
+_LARGE_BYTES = 256 * 1024
 
 
 class Receiver(Protocol):
@@ -164,8 +165,13 @@ class LineWriter:
 
     def write(self, message: bytes) -> None:
         """Send one message; a peer that has gone gets nothing more."""
-        if self._transport is not None and not self.is_broken.is_set():
+        if self._transport is None or self.is_broken.is_set():
+            return
+        if len(message) < _LARGE_BYTES:
             self._transport.write(message + b"\n")
+        else:  # rather a second call than a second copy
+            self._transport.write(message)
+            self._transport.write(b"\n")
 
     async def drain(self) -> None:
         """Wait until the peer has taken enough that there is room again."""

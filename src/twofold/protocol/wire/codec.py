@@ -39,8 +39,8 @@ class Codec(Protocol):
         """Answer `tools/list`."""
         ...
 
-    def call_result(self, faces: Faces) -> bytes:
-        """Answer `tools/call`.
+    def call_result(self, faces: Faces) -> list[bytes]:
+        """Answer `tools/call`, in parts: together they are the JSON, which may be large.
 
         Raises:
             ValueError: A block or `_meta` of the author's own holds what JSON cannot.

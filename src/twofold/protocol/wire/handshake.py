@@ -104,8 +104,8 @@ class HandshakeCodec(msgspec.Struct, frozen=True, gc=False):
         cursor = b"" if next_cursor is None else b',"nextCursor":' + msgspec.json.encode(next_cursor)
         return b"".join((b'{"tools":[', b",".join(definitions), b"]", cursor, b"}"))
 
-    def call_result(self, faces: Faces) -> bytes:
-        """Answer `tools/call`; structure is always an object here, and absent before 2025-06-18."""
+    def call_result(self, faces: Faces) -> list[bytes]:
+        """Answer `tools/call`, in parts; structure is always an object here, and absent before 2025-06-18."""
         content = faces.content
         if not isinstance(content, bytes):
             content = encode_json([self._block(block) for block in content], what="content")
@@ -119,7 +119,7 @@ class HandshakeCodec(msgspec.Struct, frozen=True, gc=False):
         if faces.meta is not None:
             parts += (b',"_meta":', encode_json(faces.meta, what="meta"))
         parts.append(b"}")
-        return b"".join(parts)
+        return parts
 
     def empty_result(self) -> bytes:
         """Answer with nothing but success."""

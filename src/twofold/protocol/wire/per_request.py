@@ -72,8 +72,8 @@ class PerRequestCodec(msgspec.Struct, frozen=True, gc=False):
             )
         )
 
-    def call_result(self, faces: Faces) -> bytes:
-        """Answer `tools/call`, embedding the value's bytes as they are."""
+    def call_result(self, faces: Faces) -> list[bytes]:
+        """Answer `tools/call`, in parts: the value's bytes are embedded as they are."""
         content = faces.content
         if not isinstance(content, bytes):
             content = encode_json(content, what="content")
@@ -89,7 +89,7 @@ class PerRequestCodec(msgspec.Struct, frozen=True, gc=False):
         else:
             meta = {**faces.meta, SERVER_INFO: self.identity.implementation}
             parts += (b',"_meta":', encode_json(meta, what="meta"), b"}")
-        return b"".join(parts)
+        return parts
 
     def empty_result(self) -> bytes:
         """Answer with nothing but success."""

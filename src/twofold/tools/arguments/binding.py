@@ -115,9 +115,7 @@ class SignatureBinder:
         return sort_problems(problems, self._names)
 
     def _find_schema_problems(self, raw: bytes, arguments: dict[str, Any]) -> list[ArgumentProblem]:
-        return find_schema_problems(
-            self._schema, arguments, self._names, is_finite=not may_hold_infinity(raw)
-        )
+        return find_schema_problems(self._schema, arguments, self._names, is_finite=not may_hold_infinity(raw))
 
 
 class SchemaBinder:

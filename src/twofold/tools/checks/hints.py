@@ -37,8 +37,7 @@ def check_hints(annotations: ToolAnnotations | Mapping[str, Any], *, tool_name: 
     """
     if not isinstance(annotations, ToolAnnotations | Mapping):
         raise InvalidDefinition(
-            f"tool {tool_name!r}, annotations: expected ToolAnnotations or a mapping, "
-            f"got {name_type(annotations)}"
+            f"tool {tool_name!r}, annotations: expected ToolAnnotations or a mapping, got {name_type(annotations)}"
         )
     if not isinstance(annotations, ToolAnnotations):
         try:

@@ -15,7 +15,7 @@ import msgspec
 from twofold.contract.plain import Path
 from twofold.contract.schema import CompiledSchema
 from twofold.errors import ResultRefused
-from twofold.tools.results.dump import explain_no_json
+from twofold.tools.results.verbatim import explain_no_json
 
 _ANNOTATIONS = frozenset(
     (

@@ -31,7 +31,7 @@ from twofold.tools.results.content import (
     holds_content,
     promises_content,
 )
-from twofold.tools.results.dump import Dumper, dump_any, refuse_non_finite
+from twofold.tools.results.dump import Dumper, dump_any, refuse_non_finite, stand_in
 from twofold.tools.results.output_schema import generate_bare, generate_wrapped, is_object, wrap_by_hand
 from twofold.tools.results.own_result import render_result
 from twofold.tools.results.proof import Proof
@@ -275,11 +275,11 @@ def _return_data(annotation: Any, declared: _Declared) -> Returns:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(rebuild(annotation))
         adapter.rebuild()
-        rewritten = rewrite(adapter.core_schema)
+        rewritten = rewrite(adapter.core_schema, stand=stand_in)
         bare = generate_bare(rewritten.schema, tool_name=declared.tool_name)
         is_bare = is_object(bare, rewritten.schema)
         wrapped = bare if is_bare else generate_wrapped(rewritten.schema, tool_name=declared.tool_name)
-        dumper = Dumper.of(rewritten.schema, is_open=rewritten.is_open)
+        dumper = Dumper.of(rewritten)
     except _UNREADABLE as error:
         return _opt_out(annotation, error, declared)
     wrapping = Wrapping.NEVER if is_bare else Wrapping.ALWAYS if declared.wrap else Wrapping.EARLIER

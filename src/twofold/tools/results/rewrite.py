@@ -5,15 +5,15 @@ from outside do not reach the models, dataclasses and typed dicts inside a type.
 settings in its own schema, unless its author chose otherwise there.
 """
 
-import base64
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from pydantic.types import EncodedBytes
-from pydantic_core import PydanticSerializationUnexpectedValue, core_schema
+from pydantic_core import core_schema
 
 from twofold.errors import InvalidSignature
+from twofold.tools.results.binary import Stand, encode_base64, replace_bytes
 
 STRICT_JSON: core_schema.CoreConfig = {"ser_json_inf_nan": "constants", "ser_json_bytes": "base64"}
 """NaN and infinities stay visible in the bytes, to be refused by name; bytes that no schema announces are base64."""
@@ -35,6 +35,10 @@ _CLOSED = frozenset(
 )
 """Schemas under which pydantic never guesses a serialiser from the value."""
 _ITEMS = {"list": "items_schema", "set": "items_schema", "frozenset": "items_schema", "dict": "values_schema"}
+_VERBATIM = frozenset(("any", "bool", "dict", "float", "int", "list", "none", "nullable", "str"))
+"""Schemas that write JSON's own types as they are, whatever else they may write."""
+_DISTINCT_KEYS = frozenset(("int", "str", "uuid"))
+"""Types of keys of which no two are written alike."""
 
 
 class Rewritten(msgspec.Struct, frozen=True):
@@ -44,31 +48,57 @@ class Rewritten(msgspec.Struct, frozen=True):
         schema: The rewritten copy; the original belongs to the author's classes.
         is_open: Some part of a value is written by its own class, not as the schema says (`Any`, an
             author's serialiser): rewriting did not reach it.
+        is_verbatim: A value made of nothing but JSON's own types is written as it is, and is all there is to see.
+        has_keys: Some part is a dict.
+        repeats_names: Two keys of a dict may be written alike (`1` and `"1"`).
+        writes_bytes: Bytes may be inside.
         hides_input: An author asked that values be left out of error messages.
     """
 
     schema: core_schema.CoreSchema
     is_open: bool
+    is_verbatim: bool
+    has_keys: bool
+    repeats_names: bool
+    writes_bytes: bool
     hides_input: bool
 
 
-def rewrite(schema: core_schema.CoreSchema) -> Rewritten:
+def rewrite(schema: core_schema.CoreSchema, *, stand: Stand) -> Rewritten:
     """Rewrite a core schema.
+
+    Args:
+        schema: The core schema; it is not changed.
+        stand: Gives what is written for an object, found under `Any`, that writes itself.
 
     Raises:
         InvalidSignature: Two fields of a class have the same name on the wire.
     """
-    walk = _Walk()
+    walk = _Walk(stand)
     rewritten = walk.visit(schema, {})
-    return Rewritten(rewritten, walk.is_open, walk.hides_input)
+    return Rewritten(
+        rewritten,
+        is_open=walk.is_open,
+        is_verbatim=walk.is_open and walk.is_verbatim,
+        has_keys=walk.has_keys or walk.is_open,
+        repeats_names=walk.repeats_names or walk.is_open,
+        writes_bytes=walk.writes_bytes or walk.is_open,
+        hides_input=walk.hides_input,
+    )
 
 
 class _Walk:
     """One pass over a schema; `config` is that of the nearest record around."""
 
-    def __init__(self) -> None:
+    def __init__(self, stand: Stand) -> None:
         self.is_open = False
+        self.is_verbatim = True
+        self.has_keys = False
+        self.repeats_names = False
+        self.writes_bytes = False
         self.hides_input = False
+        self._stand = stand
+        self._records = 0
 
     def visit(self, node: Any, config: dict[str, Any]) -> Any:
         if isinstance(node, list | tuple):
@@ -76,17 +106,24 @@ class _Walk:
         if not isinstance(node, dict):
             return node
         kind = node.get("type")
-        if kind in _RECORDS:
+        is_record = kind in _RECORDS
+        if is_record:
             config = node.get("config") or {}
             self.hides_input |= bool(config.get("hide_input_in_errors"))
-        self.is_open |= _is_open(node, config)
+        self._learn(node, config)
+        if self._records or is_record:
+            node = _name_items(node)
+        self._records += is_record
         visited = {key: self._visit_entry(key, value, config) for key, value in node.items()}
-        if kind in _RECORDS:
+        self._records -= is_record
+        if is_record:
             visited["config"] = {**STRICT_JSON, **config, "serialize_by_alias": True}
         elif kind in ("model-fields", "dataclass-args"):
             visited = _settle_names(visited, config, owner=node.get("model_name") or node.get("dataclass_name"))
         elif kind == "bytes":
             visited = _write_base64(visited, config)
+        elif kind == "any" and self._records:
+            visited = self._write_anything(visited, config)
         if kind == "typed-dict":
             visited = _settle_names(visited, config, owner=getattr(node.get("cls"), "__name__", None))
         return _encode_once(visited)
@@ -95,6 +132,46 @@ class _Walk:
         if key in _VALUES_BY_NAME and isinstance(value, dict):
             return {name: self.visit(item, config) for name, item in value.items()}
         return value if key in _NO_SCHEMAS or key == "config" else self.visit(value, config)
+
+    def _learn(self, node: dict[str, Any], config: dict[str, Any]) -> None:
+        kind = node.get("type")
+        if kind is None:
+            return
+        self.is_open |= _is_open(node, config)
+        self.is_verbatim &= kind in _VERBATIM and "serialization" not in node
+        self.writes_bytes |= kind == "bytes"
+        if kind == "dict":
+            self.has_keys = True
+            self.repeats_names |= not _are_distinct(node.get("keys_schema", {}))
+
+    def _write_anything(self, node: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+        """Write a record's field of any type; outside records the whole value is looked through before."""
+        if "serialization" in node or config.get("ser_json_bytes") is not None:
+            return node
+        serialization = core_schema.plain_serializer_function_ser_schema(
+            lambda value: replace_bytes(value, stand=self._stand),
+            return_schema=core_schema.any_schema(),
+            when_used="json",
+        )
+        return {**node, "serialization": serialization}
+
+
+def _name_items(node: dict[str, Any]) -> dict[str, Any]:
+    """Say of a bare `dict` or `list` that it holds anything, which pydantic leaves unsaid."""
+    items = _ITEMS.get(str(node.get("type")))
+    if items is None or items in node or "serialization" in node:
+        return node
+    return {**node, items: core_schema.any_schema()}
+
+
+def _are_distinct(keys: dict[str, Any]) -> bool:
+    """Say whether no two keys of a type are written alike."""
+    kind = keys.get("type")
+    if kind == "literal":
+        return all(isinstance(key, str) for key in keys["expected"])
+    if kind == "enum":
+        return all(isinstance(member.value, str) for member in keys["members"]) and "serialization" not in keys
+    return kind in _DISTINCT_KEYS and "serialization" not in keys
 
 
 def _is_open(node: dict[str, Any], config: dict[str, Any]) -> bool:
@@ -144,17 +221,6 @@ def _write_base64(node: dict[str, Any], config: dict[str, Any]) -> dict[str, Any
         encode_base64, return_schema=text, when_used="json"
     )
     return node
-
-
-def encode_base64(value: Any) -> str:
-    """Write bytes as base64 text.
-
-    Raises:
-        PydanticSerializationUnexpectedValue: It is something else; pydantic then tries the next type of a union.
-    """
-    if not isinstance(value, bytes | bytearray):
-        raise PydanticSerializationUnexpectedValue(f"expected bytes, got {type(value).__name__}")
-    return base64.b64encode(value).decode("ascii")
 
 
 def _encode_once(node: dict[str, Any]) -> dict[str, Any]:

@@ -168,7 +168,9 @@ def _explain_list(field: str, schema: Mapping[str, Any]) -> str:
     if schema.get("type") != "array":
         return ""
     name, bracket, rest = field.partition("[")
-    return f", a list: name one item's field as {{result[0][{name}]{bracket}{rest}}}, or give a function for all of them"
+    return (
+        f", a list: name one item's field as {{result[0][{name}]{bracket}{rest}}}, or give a function for all of them"
+    )
 
 
 def _show(value: Any) -> Any:
