@@ -288,9 +288,9 @@ def test_recursive_unions_are_explained_without_blowing_up():
     assert problems(EXPRESSION, nested(200, 1)) == []
     (problem,) = CompiledSchema.compile(EXPRESSION, what=WHAT).problems(nested(40, "s"))
     assert problem == Problem("of" + ".of" * 39, "expected an integer or an object, got a string ('s')")
-    assert problems(EXPRESSION, {"op": "abs"}) == [("of", "missing")]
+    assert problems(EXPRESSION, {"op": "abs"}) == [("of", "missing; expected an integer or an object")]
     assert problems(EXPRESSION, {"op": "sqrt", "of": 1}) == [
-        ("", "expected an integer or an object, got an object with 'op', 'of'")
+        ("op", "expected one of 'neg', 'abs', got a string ('sqrt')")
     ]
 
 

@@ -1,12 +1,15 @@
 """The `twofold` command: serve, list and call tools from a shell. One file a command."""
 
+import io
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from twofold.cli.failures import CommandFailure, Exit
+from twofold.cli.failures import CommandFailure, Exit, one_line
+
+_STDERR = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,6 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: see `Exit`.
     """
+    _settle_streams()
+    if sys.stdout is None:
+        _complain("stdout is closed, so there is nowhere to write to")
+        return Exit.NOT_WRITTEN
     given = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a command here, once it is loaded
     try:
         with warnings.catch_warnings():
@@ -30,9 +37,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains while it ends
+        _drop_output()
         return Exit.PIPE_CLOSED
+    except OSError as error:
+        _drop_output()
+        _complain(f"the output could not be written: {one_line(error)}")
+        return Exit.NOT_WRITTEN
     return code
+
+
+def _settle_streams() -> None:
+    """See to it that there is a stderr, and that text which stdout's encoding lacks is escaped, not a crash."""
+    if sys.stderr is None:  # closed by whoever started us; a file that is opened later would take its number
+        opened = os.open(os.devnull, os.O_WRONLY)
+        if opened != _STDERR:
+            os.dup2(opened, _STDERR)
+        sys.stderr = open(_STDERR, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - until the end
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, or the interpreter complains while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run(arguments: list[str]) -> int:

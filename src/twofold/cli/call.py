@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from twofold.cli.failures import BadUsage, Exit, NotLoaded
+from twofold.cli.failures import BadUsage, Exit, NotLoaded, one_line
 from twofold.cli.show import block_text, neutralise, print_json, print_text, show_faces
-from twofold.cli.target import load_target, one_line, own_output_only
+from twofold.cli.target import load_target, own_output_only
 from twofold.errors import ProtocolError
 from twofold.protocol.messages import CallToolResult
 from twofold.protocol.structs import Json
@@ -63,9 +63,9 @@ async def _call(server: MCPServer, tool: str, values: dict[str, Json], feedback:
         raise BadUsage(f"server {server.name!r} has no tool {tool!r}; {hint}")
     try:
         return await server.call_tool(tool, values, on_progress=feedback.progress, on_log=feedback.log)
-    except ProtocolError:
+    except (ProtocolError, KeyboardInterrupt, asyncio.CancelledError):
         raise
-    except Exception as error:
+    except BaseException as error:  # a tool's own faults are in its result: this is the lifespan's
         raise NotLoaded(f"server {server.name!r} failed: {one_line(error)}") from error
 
 

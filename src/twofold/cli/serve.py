@@ -1,6 +1,6 @@
 """`twofold serve TARGET`: a server on this process's stdin and stdout."""
 
-from twofold.cli.failures import Exit
+from twofold.cli.failures import Exit, NotLoaded, one_line
 from twofold.cli.target import load_target
 
 
@@ -10,5 +10,11 @@ def serve(target: str, /) -> int:
     Args:
         target: `module:object`, `file.py`, or `file.py:name`.
     """
-    load_target(target).run()
+    server = load_target(target)
+    try:
+        server.run()
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
+    except BaseException as error:  # a tool's own faults are in its result: this is the lifespan's
+        raise NotLoaded(f"server {server.name!r} failed: {one_line(error)}") from error
     return Exit.RESULT

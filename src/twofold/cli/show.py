@@ -4,6 +4,8 @@ Everything that comes from a server is data here: markup in it is not read, and 
 could move the cursor or retitle the window, are replaced.
 """
 
+import json
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ from twofold.server.mcpserver import MCPServer
 _MAX_DEPTH = 6
 """Levels of a schema spelled out in a table; what lies deeper is named only."""
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _HINTS = (
     ("read_only_hint", "read-only", "changes things"),
     ("destructive_hint", "destructive", "not destructive"),
@@ -45,6 +48,10 @@ def _is_shown(char: str) -> bool:
 def print_json(encoded: bytes) -> None:
     """Print JSON, indented; in a terminal without anything it would obey."""
     text = msgspec.json.format(encoded, indent=2).decode()
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # JSON has escapes of its own
+        text = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
     print_text(text)
 
 

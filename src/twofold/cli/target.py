@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from twofold.cli.failures import NotLoaded
+from twofold.cli.failures import NotLoaded, one_line
 from twofold.server.mcpserver import MCPServer
 from twofold.tools.checks.names import near_names
 
@@ -102,14 +102,10 @@ def _run(load: Callable[[], object], *, what: str) -> None:
     """Run the author's module; whatever it raises becomes one line that says where."""
     try:
         load()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the author's code, and any kind of end
         raise NotLoaded(f"cannot load {what}: {one_line(error)}{_where(error)}") from error
-
-
-def one_line(error: BaseException) -> str:
-    """Write an error as the last line of a traceback would."""
-    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _where(error: BaseException) -> str:
@@ -126,13 +122,26 @@ def _where(error: BaseException) -> str:
 def _find_named(module: ModuleType, place: str, name: str) -> MCPServer:
     found: Any = module
     for step in name.split("."):
-        if not hasattr(found, step):
+        got = _look_up(found, step, what=place)
+        if not got:
             near = near_names(step, [each for each in dir(found) if not each.startswith("__")])
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else _servers_hint(module, place)
             raise NotLoaded(f"{place} has no {name!r}{hint}")
-        found = getattr(found, step)
+        (found,) = got
     if not isinstance(found, MCPServer):
         raise NotLoaded(f"{place}:{name} is a {type(found).__name__}, not an MCPServer{_servers_hint(module, place)}")
+    return found
+
+
+def _look_up(holder: Any, name: str, *, what: str) -> list[Any]:
+    """Give an attribute, if there is one; finding it may run the author's code, a module's `__getattr__`, say."""
+    found: list[Any] = []
+
+    def look_up() -> None:
+        with contextlib.suppress(AttributeError):
+            found.append(getattr(holder, name))
+
+    _run(look_up, what=what)
     return found
 
 

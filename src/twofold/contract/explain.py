@@ -7,7 +7,7 @@ part alone, and only what fails is looked into.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jsonschema_rs
@@ -39,6 +39,9 @@ _LEAF_KEYWORDS = frozenset(
     | {"minProperties", "maxProperties", "required", "dependentRequired"}
 )
 """Keywords that judge a value by itself, without a subschema."""
+
+_NAMING = frozenset({"properties", "patternProperties"})
+_TUPLES = frozenset({"prefixItems", "items"})
 
 _READ_WHOLE = frozenset({"const", "enum", "uniqueItems"})
 """Those among them that look at all there is in a value."""
@@ -209,14 +212,13 @@ class Explainer:
             return _Verdict(possible[0])
         expected = phrase_all(flat)
         got = f"got {describe(item, path=path)}"
-        if len(possible) <= 1 or is_brief:
+        if len(possible) <= 1:
             return _Verdict(None, [(path, f"expected {expected or 'another form'}, {got}")])
         head = f"expected {expected}" if expected and " or " in expected else f"fits none of {len(flat)} alternatives"
-        return _Verdict(None, [self._tell_apart(possible, path, item, sentence=f"{head}, {got}")])
+        sentence = f"{head}, {got}"
+        return _Verdict(None, [(path, sentence)]) if is_brief else self._tell_apart(possible, path, item, sentence)
 
-    def _tell_apart(
-        self, alternatives: Sequence[Subschema], path: Path, item: Json, *, sentence: str
-    ) -> tuple[Path, str]:
+    def _tell_apart(self, alternatives: Sequence[Subschema], path: Path, item: Json, sentence: str) -> _Verdict:
         """Say of each alternative why the value is not it; in one sentence if all want the same place changed."""
         reasons = [
             list(itertools.islice(self._walk(one, path, item, is_brief=True), _FEW))
@@ -224,14 +226,17 @@ class Explainer:
         ]
         places = {place for faults in reasons for place, _ in faults}
         if len(places) == 1 and len(alternatives) <= _MAX_APART:
+            (place,) = places
+            if place != path and len({fault for faults in reasons for _, fault in faults}) == 1:
+                return _Verdict(alternatives[0])  # they agree; what is wrong there is told in full
             merged = _merge([fault for faults in reasons for _, fault in faults])
             if merged is not None:
-                return places.pop(), merged
+                return _Verdict(None, [(place, merged)])
         for number, (alternative, faults) in enumerate(zip(alternatives, reasons, strict=False), start=1):
             titles = [one["title"] for one in schemas_in_place(alternative) if isinstance(one.get("title"), str)]
             sentence += f"; {cut(titles[0]) if titles else f'alternative {number}'}: {_give_reason(faults, path)}"
         more = len(alternatives) - len(reasons)
-        return path, sentence + (f"; and {more} more" if more else "")
+        return _Verdict(None, [(path, sentence + (f"; and {more} more" if more else ""))])
 
     def _failing_parts(self, node: Subschema, path: Path, item: Json) -> Iterator[tuple[Subschema, Path, Json]]:
         """Go through the parts that must fit and do not; alternatives of unions are judged for themselves."""
@@ -271,27 +276,33 @@ class Explainer:
 
     def _targets(self, node: Subschema, part: Part, item: Json) -> Iterator[tuple[str | int, Json]]:
         """Go through the members of a value that a part is applied to."""
+        targets: Iterable[tuple[str | int, Json]] = ()
         if isinstance(item, dict):
             match part.keyword:
                 case "properties" if part.key in item:
-                    yield str(part.key), item[part.key]
+                    targets = [(str(part.key), item[part.key])]
+                case "additionalProperties" if part.node.schema is False:
+                    pass  # what it refuses is named as unknown already
+                case "additionalProperties" if isinstance(node.schema, dict) and not _NAMING & node.schema.keys():
+                    targets = item.items()
                 case "patternProperties" | "additionalProperties":
-                    yield from ((key, child) for key, child in item.items() if self._is_meant(node, part, key))
+                    targets = ((key, child) for key, child in item.items() if self._is_meant(node, part, key))
         elif isinstance(item, list | tuple):
             match part.keyword, part.key:
                 case "prefixItems" | "items", int(index):
-                    yield from [(index, item[index])] if index < len(item) else []
+                    targets = [(index, item[index])] if index < len(item) else []
                 case "items" | "additionalItems", None:
-                    indexed = {other.key for other in node.parts if other.keyword in {"prefixItems", "items"}}
-                    yield from ((index, child) for index, child in enumerate(item) if index not in indexed)
+                    before = sum(other.key is not None for other in node.parts if other.keyword in _TUPLES)
+                    targets = itertools.islice(enumerate(item), before, None)
+        return iter(targets)
 
     def _is_meant(self, node: Subschema, part: Part, key: str) -> bool:
         """Tell whether `patternProperties` or `additionalProperties` is meant for a property."""
         if part.keyword == "patternProperties":
             return self._matches(str(part.key), key)
         schema = node.schema if isinstance(node.schema, dict) else {}
-        if part.node.schema is False or key in schema.get("properties", ()):
-            return False  # what `additionalProperties: false` refuses is named as unknown already
+        if key in schema.get("properties", ()):
+            return False
         return not any(self._matches(pattern, key) for pattern in schema.get("patternProperties", ()))
 
     def _matches(self, pattern: str, key: str) -> bool:

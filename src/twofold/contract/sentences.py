@@ -114,15 +114,15 @@ def _expectation(kind: Kind, schema: dict[str, Any]) -> str:  # noqa: PLR0911, P
         case Kind.Constant(expected_value=constant):
             return f"expected {show(constant)}"
         case Kind.Minimum(limit=limit):
-            return f"expected at least {show(limit)}"
+            return f"expected at least {_show_number(limit)}"
         case Kind.Maximum(limit=limit):
-            return f"expected at most {show(limit)}"
+            return f"expected at most {_show_number(limit)}"
         case Kind.ExclusiveMinimum(limit=limit):
-            return f"expected more than {show(limit)}"
+            return f"expected more than {_show_number(limit)}"
         case Kind.ExclusiveMaximum(limit=limit):
-            return f"expected less than {show(limit)}"
+            return f"expected less than {_show_number(limit)}"
         case Kind.MultipleOf(multiple_of=step):
-            return f"expected a multiple of {show(step)}"
+            return f"expected a multiple of {_show_number(step)}"
         case Kind.MinLength(limit=1) if form := form_of(schema):
             return f"expected {form}"
         case Kind.MinLength(limit=limit):
@@ -145,6 +145,11 @@ def _expectation(kind: Kind, schema: dict[str, Any]) -> str:  # noqa: PLR0911, P
             return "its pattern takes too many steps on this text to be checked"
         case _:
             return f"does not fit {kind.name!r}"
+
+
+def _show_number(number: Json) -> str:
+    """Write a bound: 3.0, which pydantic publishes for a `Decimal`'s 3, is 3."""
+    return show(int(number) if isinstance(number, float) and number.is_integer() else number)
 
 
 def show_pattern(pattern: str) -> str:

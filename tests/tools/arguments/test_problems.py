@@ -7,7 +7,14 @@ import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticKnownError, ValidationError, core_schema
 
-from twofold.tools.arguments.problems import EXPECTATIONS, ArgumentProblem, expect, find_value_problems, refuse
+from twofold.tools.arguments.problems import (
+    EXPECTATIONS,
+    ArgumentProblem,
+    expect,
+    find_value_problems,
+    refuse,
+    sort_problems,
+)
 
 CONTEXT: dict[str, Any] = {
     **dict.fromkeys(["attribute", "class_name", "method_name", "class", "discriminator"], "name"),
@@ -34,7 +41,7 @@ def test_every_error_of_pydantic_has_a_sentence(kind: Any) -> None:
         assert sentence == "why"
     else:
         assert sentence == EXPECTATIONS[kind].format_map(CONTEXT)
-        assert not any(word in sentence for word in ("Input", "jargon", "pydantic", "http", "{", "dictionary"))
+        assert not any(word in sentence for word in ("Input", "jargon", "pydantic", "http:", "{", "dictionary"))
 
 
 def test_sentences_name_only_what_their_errors_know() -> None:
@@ -85,7 +92,8 @@ def test_members_of_a_union_are_told_in_one_sentence() -> None:
     assert find_value_problems(errors, {"x": ["z"]}) == [
         ArgumentProblem(
             "x",
-            "argument 'x[0]': expected a date (YYYY-MM-DD; bad) or expected a UUID (odd), got a string ('z')",
+            "argument 'x[0]': expected a date as text (2026-01-31) or a UUID as text"
+            " (123e4567-e89b-42d3-a456-426614174000), got a string ('z')",
         )
     ]
 
@@ -93,10 +101,16 @@ def test_members_of_a_union_are_told_in_one_sentence() -> None:
 def test_secret_is_not_shown_in_any_part() -> None:
     """A parameter whose name announces a secret never shows its value, nor a parser's words on it."""
     errors: Any = [
-        {"type": "uuid_parsing", "loc": ("api_key",), "msg": "", "input": "hush", "ctx": {"error": "found h"}}
+        {
+            "type": "date_parsing",
+            "loc": ("api_key",),
+            "msg": "",
+            "input": "2026-13-01",
+            "ctx": {"error": "month value is outside expected range of 1-12"},
+        }
     ]
-    assert find_value_problems(errors, {"api_key": "hush"}) == [
-        ArgumentProblem("api_key", "argument 'api_key': expected a UUID (unreadable), got a string")
+    assert find_value_problems(errors, {"api_key": "2026-13-01"}) == [
+        ArgumentProblem("api_key", "argument 'api_key': expected a date as text (2026-01-31), got a string")
     ]
 
 
@@ -115,3 +129,14 @@ def test_long_list_of_problems_is_cut() -> None:
     assert text.splitlines()[0] == "tool 'add': 50 problems with the arguments"
     assert len(text.splitlines()) == 22
     assert text.endswith("- and more")
+
+
+def test_problems_are_read_in_the_order_of_the_schema() -> None:
+    """Unknown and missing arguments mend much else and come first, then all in the schema's order: row A21."""
+    names = ["a", "b", "c"]
+    late, early = ArgumentProblem("c", "late"), ArgumentProblem("a", "early")
+    missing, unknown = ArgumentProblem("b", "missing", 1), ArgumentProblem("z", "unknown", 0)
+    whole, deeper = ArgumentProblem(None, "of the whole"), ArgumentProblem("a", "deeper")
+    assert sort_problems([late, early, missing, deeper, whole, unknown], names) == [
+        *(unknown, missing, whole, early, deeper, late)
+    ]

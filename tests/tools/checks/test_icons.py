@@ -128,7 +128,7 @@ def test_data_that_is_no_base64_is_refused(payload):
 @pytest.mark.parametrize("icons", [Icon("https://h/i"), {"src": "https://h/i"}, "https://h/i", 3])
 def test_icons_are_a_list(icons):
     """One icon without brackets is a slip that is named."""
-    with pytest.raises(InvalidDefinition, match="tool 'search', icons: expected a list of Icon, got a "):
+    with pytest.raises(InvalidDefinition, match="tool 'search', icons: expected a list of Icon, got an? "):
         check_icons(icons, owner=OWNER)
 
 

@@ -58,6 +58,7 @@ def told(annotation: Any, value: Any, text: Any, **options: Any) -> list[str]:
         (dict[int, int], {1: 2}, "{result[1]}", "2"),
         (Any, {"a": 1}, "{result[a]}", "1"),
         (str, "no fields", "as ever", "as ever"),
+        (str, "no fields", "impact", "impact"),
     ],
 )
 def test_a_template_is_filled_by_the_wire_s_names(annotation: Any, value: Any, template: str, text: str | None) -> None:
@@ -87,7 +88,30 @@ def test_a_template_serves_text_only_and_hand_written_tools_too() -> None:
     [
         (Product, "{price}", "the result has no field 'price'; it has name, priceEuros, shops, note"),
         (int, "{value}", "the result has no field 'value'; it has result"),
-        (list[Shop], "{city}", "the result has no field 'city'; it has result"),
+        (
+            list[Shop],
+            "{city}",
+            (
+                "the result has no field 'city'; it has result, a list: name one item's field as {result[0][city]}, "
+                "or give a function for all of them"
+            ),
+        ),
+        (
+            list[Product],
+            "{shops[0][city]}",
+            (
+                "the result has no field 'shops'; it has result, a list: name one item's field as "
+                "{result[0][shops][0][city]}, or give a function for all of them"
+            ),
+        ),
+        (int, "prety", "'prety' is neither 'pretty' nor 'compact', and no template (did you mean 'pretty'?)"),
+        (int, "Compct", "'Compct' is neither 'pretty' nor 'compact', and no template (did you mean 'compact'?)"),
+        (int, "PRETTY", "'PRETTY' is neither 'pretty' nor 'compact', and no template (did you mean 'pretty'?)"),
+        (int, "", "'' is neither 'pretty' nor 'compact', and no template; a template names fields of the result"),
+        (int, "  ", "'  ' is neither 'pretty' nor 'compact', and no template; a template names"),
+        (int, lambda: "x", "is called with the value and nothing else, and takes (); give it one parameter"),
+        (int, lambda a, b: "x", "is called with the value and nothing else, and takes (a, b); give it one parameter"),
+        (int, lambda *, a: "x", "is called with the value and nothing else, and takes (*, a); give it one parameter"),
         (Product, "{name:{width}}", "the result has no field 'width'"),
         (Product, "{name.upper}", "cannot read {name.upper}"),
         (Product, "{name.__class__.__mro__}", "cannot read {name.__class__"),
@@ -128,6 +152,14 @@ def test_a_function_gets_the_validated_value() -> None:
     assert told(int, 1, lambda number: ["one", TextContent(str(number))]) == ["one", "1"]
 
 
+def test_any_callable_of_one_value_is_a_function() -> None:
+    """Those of C, bound methods, and ones with more parameters that have defaults (contract A19)."""
+    assert told(int, 1, str) == ["1"]
+    assert told(int, 1, "number {}".format) == ["number 1"]
+    assert told(int, 1, lambda value, sign="!": f"{value}{sign}") == ["1!"]
+    assert told(int, 1, lambda *values: str(values)) == ["(1,)"]
+
+
 def test_a_function_may_give_blocks() -> None:
     """A chart beside the data (contract A14, A19)."""
     block = ImageContent(data="R0lGODlh", mime_type="image/gif")
@@ -136,10 +168,13 @@ def test_a_function_may_give_blocks() -> None:
     assert (faces.content, faces.structured) == ((block, TextContent("a chart")), b"1")
 
 
-@pytest.mark.parametrize("made", [None, 1, {"a": 1}, [], [1], ["a", None], b"x"])
-def test_a_function_that_gives_anything_else_is_refused(made: Any) -> None:
+@pytest.mark.parametrize(
+    ("made", "article"),
+    [(None, "a"), (1, "an"), ({"a": 1}, "a"), ([], "a"), ([1], "a"), (["a", None], "a"), (b"x", "a")],
+)
+def test_a_function_that_gives_anything_else_is_refused(made: Any, article: str) -> None:
     """The error says what it must give (contract A19)."""
-    with pytest.raises(ResultRefused, match=f"text= returned a {type(made).__name__}; it must return a str"):
+    with pytest.raises(ResultRefused, match=f"text= returned {article} {type(made).__name__}; it must return a str"):
         told(int, 1, lambda _: made)
 
 

@@ -76,6 +76,33 @@ class GenerateInputSchema(GenerateJsonSchema):
         tag = published.get("discriminator", {}).get("propertyName")
         return published | {"required": [tag]} if tag else published
 
+    def typed_dict_field_schema(self, schema: core_schema.TypedDictField) -> JsonSchemaValue:
+        """Refuse a key of a TypedDict that a caller cannot name."""
+        self._refuse_path(schema)
+        return super().typed_dict_field_schema(schema)
+
+    def model_field_schema(self, schema: core_schema.ModelField) -> JsonSchemaValue:
+        """Refuse a field of a model that a caller cannot name."""
+        self._refuse_path(schema)
+        return super().model_field_schema(schema)
+
+    def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
+        """Refuse a field of a dataclass that a caller cannot name."""
+        self._refuse_path(schema)
+        return super().dataclass_field_schema(schema)
+
+    def _refuse_path(self, field: Mapping[str, Any]) -> None:
+        """Refuse `AliasPath("p", "q")`: pydantic publishes the field by its own name, which it then does not take."""
+        alias = field.get("validation_alias")
+        if not isinstance(alias, list) or self._config.validate_by_name or self._config.populate_by_name:
+            return
+        paths = alias if isinstance(alias[0], list) else [alias]
+        if not any(len(path) == 1 and isinstance(path[0], str) for path in paths):
+            path = ".".join(map(str, paths[0]))
+            raise PydanticInvalidForJsonSchema(
+                f"the alias {path!r} is a path and no name; give a name, or a model of that shape"
+            )
+
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """Say what the keys must be, for every type of key."""
         return self._object_schema(schema)

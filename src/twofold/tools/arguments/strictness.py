@@ -8,10 +8,10 @@ published schema is asked besides.
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+import msgspec
 from pydantic.types import EncodedBytes
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema, to_jsonable_python
 
@@ -50,8 +50,7 @@ _ANNOTATING_MODULES = ("pydantic.types", "pydantic.networks", "twofold.")
 """Modules whose changes to a published schema only annotate it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What must be known of a type beyond its core schema.
 
     Attributes:
@@ -227,7 +226,14 @@ class _Restriction:
                 made.append(self._visit(self._definitions[reference], is_lax=True))
         return core_schema.definitions_schema(root, made)
 
-    def _visit(self, node: Node, *, is_lax: bool, opens_integers: bool = True) -> Node:  # noqa: PLR0911 - one a kind
+    def _visit(self, node: Node, *, is_lax: bool, opens_integers: bool = True) -> Node:
+        if is_lax or "ref" not in node:
+            return self._visit_kind(node, is_lax=is_lax, opens_integers=opens_integers)
+        # a definition, which others refer to: whatever is made of it answers to its name
+        unnamed = {key: value for key, value in node.items() if key != "ref"}
+        return self._visit_kind(unnamed, is_lax=False, opens_integers=opens_integers) | {"ref": node["ref"]}
+
+    def _visit_kind(self, node: Node, *, is_lax: bool, opens_integers: bool) -> Node:  # noqa: PLR0911 - one a kind
         kind = node.get("type")
         if kind == "definition-ref":
             if not is_lax:
@@ -278,7 +284,7 @@ class _Restriction:
         if not (has_float and integers):
             return union
         opened = [self._visit(one, is_lax=False) for one in integers]
-        return core_schema.union_schema([union, *opened], mode="left_to_right", ref=union.pop("ref", None))
+        return core_schema.union_schema([union, *opened], mode="left_to_right")
 
     def _visit_key(self, node: Node) -> Node:
         """Rewrite the type of an object's keys. They are text, and other scalars are read from it."""
@@ -320,7 +326,7 @@ def _restrict_scalar(node: Node, *, opens_integers: bool) -> Node:
         return strict
     whole: Node = core_schema.no_info_plain_validator_function(_read_whole_number)
     if any(name in node for name in ("ge", "gt", "le", "lt", "multiple_of")):
-        whole = core_schema.chain_schema([whole, {name: strict[name] for name in strict if name != "ref"}])
+        whole = core_schema.chain_schema([whole, strict])
     return core_schema.union_schema([strict, whole], mode="left_to_right")
 
 
@@ -350,8 +356,7 @@ def _restrict_choice(node: Node) -> Node:
     members = node.get("members", node.get("expected"))
     if all(type(_value_of(member)) in (str, type(None)) for member in members):
         return {key: value for key, value in node.items() if key != "missing"}
-    chosen = _choose([(to_jsonable_python(_value_of(member)), member) for member in members])
-    return chosen | {"ref": node["ref"]} if "ref" in node else chosen
+    return _choose([(to_jsonable_python(_value_of(member)), member) for member in members])
 
 
 def _value_of(member: Any) -> Any:

@@ -6,6 +6,7 @@ stands: same name, same schema, same values.
 """
 
 import collections.abc
+import contextlib
 import dataclasses
 import inspect
 import sys
@@ -14,13 +15,15 @@ import typing
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Generic, Literal, NewType, Union, get_args, get_origin
 
+import msgspec
 import typing_extensions
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_model
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PydanticUserError, TypeAdapter, create_model
+from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic_core import CoreSchema
 
 from twofold.errors import InvalidSignature
 from twofold.protocol.structs import Wire
-from twofold.tools.introspection.signatures import resolve_class
+from twofold.tools.introspection.signatures import UNREADABLE, resolve_class
 
 _ASYNC_STREAMS = (
     collections.abc.AsyncIterator,
@@ -87,6 +90,25 @@ def is_async_stream(annotation: Any) -> bool:
     return _is_one_of(get_origin(bare) or bare, _ASYNC_STREAMS)
 
 
+def is_alias(annotation: Any) -> bool:
+    """Say whether this is a type alias itself (`type Row = dict[str, int]`), not one with arguments."""
+    return isinstance(annotation, _ALIASES) and get_origin(annotation) is None
+
+
+def value_of_alias(alias: Any) -> Any:
+    """Give what a type alias stands for; from Python 3.12 on it is evaluated only now.
+
+    Raises:
+        InvalidSignature: It cannot be evaluated.
+    """
+    try:
+        return alias.__value__
+    except (NameError, *UNREADABLE) as error:
+        raise InvalidSignature(
+            f"type alias {alias.__name__!r} cannot be evaluated: {error}; define what it names before"
+        ) from error
+
+
 def is_plain_class(annotation: Any) -> bool:
     """Say whether this is a class of the author's with annotated attributes and no schema of its own."""
     return (
@@ -137,8 +159,7 @@ def _is_refused_typed_dict(cls: Any) -> bool:
     return sys.version_info < (3, 12) and typing_extensions.is_typeddict(cls) and type(cls).__module__ == "typing"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)  # hashed by identity, as a member of unions
-class _Later:
+class _Later(msgspec.Struct, frozen=True, eq=False):  # hashed by identity, as a member of unions
     """Stands for a class while it is being rebuilt, so that it can name itself; read once it is done."""
 
     rebuilt: dict[Any, Any]
@@ -166,7 +187,7 @@ class _Rebuilding:
         if isinstance(annotation, NewType):
             return self.visit(annotation.__supertype__)
         if isinstance(annotation, _ALIASES):
-            return self.visit(annotation.__value__)  # type: ignore[attr-defined]  # the type is made at run time
+            return self.visit(value_of_alias(annotation))
         return self._visit_alias(get_origin(annotation), get_args(annotation))
 
     def _visit_alias(self, origin: Any, arguments: tuple[Any, ...]) -> Any:
@@ -196,7 +217,7 @@ class _Rebuilding:
             reached.append(annotation.__supertype__)
         elif isinstance(annotation, _ALIASES) and id(annotation) not in seen:
             seen.add(id(annotation))
-            reached.append(annotation.__value__)  # type: ignore[attr-defined]  # the type is made at run time
+            reached.append(value_of_alias(annotation))
         elif _is_class(origin):
             reached.append(origin)
         return any(self._needs_change(one, seen) for one in reached)
@@ -209,13 +230,20 @@ class _Rebuilding:
             return not self._for_parameter
         if _is_refused_typed_dict(cls):
             return True
-        if not (dataclasses.is_dataclass(cls) or typing_extensions.is_typeddict(cls)):
+        is_unfinished = self._for_parameter and issubclass(cls, BaseModel) and not cls.__pydantic_complete__
+        if not (is_unfinished or dataclasses.is_dataclass(cls) or typing_extensions.is_typeddict(cls)):
             return False
+        needs_change = self._fields_need_change(cls, seen)
+        return needs_change and not is_unfinished  # a model is looked through only for names that are not defined
+
+    def _fields_need_change(self, cls: Any, seen: set[int]) -> bool:
         try:
             hints = resolve_class(cls)
         except InvalidSignature:
-            return False  # pydantic may know better where its names are defined, and says so if not
-        return any(self._needs_change(hint, seen) for hint in hints.values())
+            if not _is_readable(cls):
+                raise
+            return False  # pydantic knows better where its names are defined
+        return any([self._needs_change(hint, seen) for hint in hints.values()])  # noqa: C419 - all, for their names
 
     def _visit_class(self, cls: Any) -> Any:
         if _is_one_of(cls, _SYNC_STREAMS):
@@ -298,6 +326,18 @@ class _Rebuilding:
 class _ReadsAttributes(BaseModel):
     # deferred: a class that names itself is complete only once all of them are rebuilt
     model_config = ConfigDict(from_attributes=True, defer_build=True, protected_namespaces=(), serialize_by_alias=True)
+
+
+def _is_readable(cls: Any) -> bool:
+    """Say whether pydantic finds the names in a class's annotations, or refuses it for another reason."""
+    adapter: TypeAdapter[Any] | None = None
+    try:
+        with contextlib.suppress(PydanticUserError):
+            adapter = TypeAdapter(cls)
+            adapter.rebuild()
+    except PydanticUndefinedAnnotation:
+        return False
+    return adapter is None or bool(adapter.pydantic_complete)
 
 
 def _copy_names(cls: Any) -> dict[str, Any]:

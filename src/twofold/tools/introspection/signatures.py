@@ -15,6 +15,12 @@ import typing_extensions
 
 from twofold.errors import InvalidSignature
 
+UNREADABLE = (
+    *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError),
+    *(SyntaxError, TypeError, ValueError),
+)
+"""What evaluating an annotation may raise, besides NameError: it is an author's expression (`"1 / 0"`)."""
+
 _Resolve: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Evaluates annotations, given names beyond those of the module."""
 
@@ -130,9 +136,9 @@ def _resolve(resolve: _Resolve, *, place: str, written: Any) -> dict[str, Any]:
             f" {written.__module__!r} at run time; import it there (not only under TYPE_CHECKING)"
             " or define it before"
         ) from error
-    except (SyntaxError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         raise InvalidSignature(
-            f"{place}: an annotation cannot be evaluated: {error}; write one that Python can"
+            f"{place}: an annotation cannot be evaluated: {type(error).__name__}: {error}; write one that Python can"
         ) from error
 
 

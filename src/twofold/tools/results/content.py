@@ -10,16 +10,20 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
+from twofold.contract.plain import Path, format_path
 from twofold.errors import ResultRefused
 from twofold.protocol.content import CONTENT_BLOCKS, ContentBlock, TextContent
 from twofold.protocol.messages import EncodedBlocks
 from twofold.protocol.structs import encode_json
+from twofold.tools.introspection.rebuild import is_alias, value_of_alias
 from twofold.tools.results.dump import dump_any
 from twofold.tools.results.media import Audio, Image
 
 CONTENT_TYPES: tuple[type, ...] = (*CONTENT_BLOCKS, Image, Audio)
 """What is content and never data."""
 
+_MAX_DEPTH = 250
+"""Lists inside one another that are looked through for content."""
 _QUOTE, _BRACE, _BRACKET = b'"{['
 _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -27,12 +31,19 @@ _encode = msgspec.json.Encoder().encode
 
 def promises_content(annotation: Any) -> bool:
     """Say whether a return annotation speaks of content: a block or helper, bare, in a list or in a union."""
-    annotation = getattr(annotation, "__value__", annotation)  # a type alias
+    return _promises_content(annotation, ())
+
+
+def _promises_content(annotation: Any, around: tuple[Any, ...]) -> bool:
+    if is_alias(annotation):
+        if any(annotation is alias for alias in around):  # it names itself
+            return False
+        return _promises_content(value_of_alias(annotation), (*around, annotation))
     origin = get_origin(annotation)
     if origin is Annotated:
-        return promises_content(get_args(annotation)[0])
+        return _promises_content(get_args(annotation)[0], around)
     if origin in (Union, types.UnionType) or _is_sequence(origin):
-        return any(promises_content(argument) for argument in get_args(annotation))
+        return any(_promises_content(argument, around) for argument in get_args(annotation))
     return isinstance(annotation, type) and origin is None and issubclass(annotation, CONTENT_TYPES)
 
 
@@ -86,10 +97,22 @@ def _write_text(raw: bytes, *, is_indented: bool) -> bytes:
 
 
 def holds_content(value: Any) -> bool:
-    """Say whether a value is content, or a list or tuple with content in it."""
-    if isinstance(value, list | tuple):
-        return any(holds_content(item) for item in value)
-    return isinstance(value, CONTENT_TYPES)
+    """Say whether a value is content, or a list or tuple with content in it, however deep."""
+    if not isinstance(value, list | tuple):
+        return isinstance(value, CONTENT_TYPES)
+    stack: list[Any] = [value]
+    seen: set[int] = set()  # a list may hold itself
+    while stack:
+        items = stack.pop()
+        if id(items) in seen:
+            continue
+        seen.add(id(items))
+        for item in items:
+            if isinstance(item, CONTENT_TYPES):
+                return True
+            if isinstance(item, list | tuple):
+                stack.append(item)
+    return False
 
 
 def encode_content(value: Any, *, is_indented: bool) -> EncodedBlocks | tuple[ContentBlock, ...]:
@@ -106,7 +129,7 @@ def encode_content(value: Any, *, is_indented: bool) -> EncodedBlocks | tuple[Co
         ResultRefused: Something in it has no form on the wire.
         OSError: A helper's file cannot be read.
     """
-    items = list(_flatten(value)) if isinstance(value, list | tuple) else [value]
+    items = list(_flatten(value, (), around=())) if isinstance(value, list | tuple) else [value]
     if not items:
         return write_text("[]")
     blocks = tuple(_make_block(item, is_indented=is_indented) for item in items)
@@ -127,12 +150,18 @@ def check_blocks(blocks: tuple[ContentBlock, ...]) -> EncodedBlocks | tuple[Cont
     return encoded if is_plain else blocks
 
 
-def _flatten(items: list[Any] | tuple[Any, ...]) -> collections.abc.Iterator[Any]:
-    for item in items:
-        if isinstance(item, list | tuple) and holds_content(item):
-            yield from _flatten(item)
-        else:
+def _flatten(items: list[Any] | tuple[Any, ...], at: Path, *, around: tuple[int, ...]) -> collections.abc.Iterator[Any]:
+    around = (*around, id(items))
+    for index, item in enumerate(items):
+        if not isinstance(item, list | tuple) or not holds_content(item):
             yield item
+            continue
+        place = (*at, index)
+        if id(item) in around:
+            raise ResultRefused(f"{format_path(place)}: it holds itself, so it has no end; return a part of it")
+        if len(place) > _MAX_DEPTH:
+            raise ResultRefused(f"{format_path(place)}: content inside more than {_MAX_DEPTH} lists; return one list")
+        yield from _flatten(item, place, around=around)
 
 
 def _make_block(item: Any, *, is_indented: bool) -> ContentBlock:

@@ -27,7 +27,7 @@ _TOO_DEEP = "nested deeper than JSON can be written (some 250 levels)"
 _HALF_PAIR = "text with half of a surrogate pair"
 _REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 """What pydantic writes for half a surrogate pair in a key, without a word."""
-_ADDRESS = re.compile(r"\b0x[0-9A-Fa-f]{6,}")
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _PLAIN_WORDS = {
     "Circular reference detected": "it holds itself, so it has no end; return a part of it, or name parts by id",
     "Maximum serialization depth exceeded": _TOO_DEEP,
@@ -85,12 +85,12 @@ class Dumper(msgspec.Struct, frozen=True):
         Raises:
             ResultRefused: JSON cannot hold the value.
         """
-        if self.is_open:
-            if self.is_verbatim and (verbatim := write_verbatim(value)) is not None:
+        written = value
+        if self.is_verbatim:
+            verbatim = write_verbatim(value)
+            if verbatim is not None:
                 return verbatim
             written = replace_bytes(value, stand=stand_in, at=at)
-        else:
-            written = value
         fallback = _tell if self.tells_objects else None
         try:
             raw = self.serializer.to_json(written, warnings=False, by_alias=self.by_alias, fallback=fallback)
@@ -99,7 +99,7 @@ class Dumper(msgspec.Struct, frozen=True):
         if self.is_open and b"null" in raw:
             _refuse_hidden_non_finite(value, at)
         if self.has_keys:
-            if _REPLACED in raw:
+            if not raw.isascii() and _REPLACED in raw:
                 _refuse_broken_keys(value, at)
             if self.repeats_names:
                 check_names(raw, at=at)

@@ -21,7 +21,8 @@ import msgspec
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
-from twofold.errors import InvalidSignature, ResultRefused
+from twofold.contract.plain import cut
+from twofold.errors import InvalidDefinition, InvalidSignature, ResultRefused
 from twofold.protocol.messages import CallToolResult, Faces, Wrapping
 from twofold.tools.checks.complaints import warn_author
 from twofold.tools.introspection.rebuild import rebuild
@@ -126,6 +127,13 @@ def build_returns(
         InvalidSignature: The annotation, or the options beside it, cannot become a tool's result.
         InvalidDefinition: The schema or the template cannot be published.
     """
+    for option, given, allowed in (
+        ("structured_output", structured_output, (True, False, None)),
+        ("wrap", wrap, (True, False)),
+    ):
+        if not any(given is each for each in allowed):
+            words = " or ".join(map(str, allowed))
+            raise InvalidDefinition(f"tool {tool_name!r}, {option}: expected {words}, got {cut(repr(given))}")
     declared = _Declared(
         tool_name=tool_name,
         function_name=function_name,
@@ -419,6 +427,8 @@ def _conforms(proof: Proof, raw: bytes) -> bool:
 
 
 def _return_by_hand(schema: dict[str, Any], declared: _Declared) -> Returns:
+    if not isinstance(schema, dict):  # `True` is a schema too, but none that a client could learn from
+        raise InvalidDefinition(f"{declared.owner}, output schema: expected an object, got {cut(repr(schema))}")
     has_object_root = schema.get("type") == "object"
     proof = Proof(schema, is_wrapped=False, is_generated=False, what=f"{declared.owner}, output schema")
     renderer = _HandRenderer(

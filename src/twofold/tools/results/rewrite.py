@@ -74,12 +74,13 @@ def rewrite(schema: core_schema.CoreSchema, *, stand: Stand) -> Rewritten:
     Raises:
         InvalidSignature: Two fields of a class have the same name on the wire.
     """
-    walk = _Walk(stand)
+    is_verbatim = _is_verbatim(schema)
+    walk = _Walk(None if is_verbatim else stand)
     rewritten = walk.visit(schema, {})
     return Rewritten(
         rewritten,
         is_open=walk.is_open,
-        is_verbatim=walk.is_open and walk.is_verbatim,
+        is_verbatim=walk.is_open and is_verbatim,
         has_keys=walk.has_keys or walk.is_open,
         repeats_names=walk.repeats_names or walk.is_open,
         writes_bytes=walk.writes_bytes or walk.is_open,
@@ -87,18 +88,21 @@ def rewrite(schema: core_schema.CoreSchema, *, stand: Stand) -> Rewritten:
     )
 
 
+def _is_verbatim(node: Any) -> bool:
+    parts = [node[key] for key in ("schema", "items_schema", "keys_schema", "values_schema") if key in node]
+    return node["type"] in _VERBATIM and "serialization" not in node and all(map(_is_verbatim, parts))
+
+
 class _Walk:
     """One pass over a schema; `config` is that of the nearest record around."""
 
-    def __init__(self, stand: Stand) -> None:
+    def __init__(self, stand: Stand | None) -> None:
         self.is_open = False
-        self.is_verbatim = True
         self.has_keys = False
         self.repeats_names = False
         self.writes_bytes = False
         self.hides_input = False
         self._stand = stand
-        self._records = 0
 
     def visit(self, node: Any, config: dict[str, Any]) -> Any:
         if isinstance(node, list | tuple):
@@ -106,24 +110,21 @@ class _Walk:
         if not isinstance(node, dict):
             return node
         kind = node.get("type")
-        is_record = kind in _RECORDS
-        if is_record:
+        if kind in _RECORDS:
             config = node.get("config") or {}
             self.hides_input |= bool(config.get("hide_input_in_errors"))
         self._learn(node, config)
-        if self._records or is_record:
+        if self._stand is not None:
             node = _name_items(node)
-        self._records += is_record
         visited = {key: self._visit_entry(key, value, config) for key, value in node.items()}
-        self._records -= is_record
-        if is_record:
+        if kind in _RECORDS:
             visited["config"] = {**STRICT_JSON, **config, "serialize_by_alias": True}
         elif kind in ("model-fields", "dataclass-args"):
             visited = _settle_names(visited, config, owner=node.get("model_name") or node.get("dataclass_name"))
         elif kind == "bytes":
             visited = _write_base64(visited, config)
-        elif kind == "any" and self._records:
-            visited = self._write_anything(visited, config)
+        elif kind == "any" and self._stand is not None:
+            visited = _write_anything(visited, config, self._stand)
         if kind == "typed-dict":
             visited = _settle_names(visited, config, owner=getattr(node.get("cls"), "__name__", None))
         return _encode_once(visited)
@@ -138,22 +139,20 @@ class _Walk:
         if kind is None:
             return
         self.is_open |= _is_open(node, config)
-        self.is_verbatim &= kind in _VERBATIM and "serialization" not in node
         self.writes_bytes |= kind == "bytes"
         if kind == "dict":
             self.has_keys = True
             self.repeats_names |= not _are_distinct(node.get("keys_schema", {}))
 
-    def _write_anything(self, node: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-        """Write a record's field of any type; outside records the whole value is looked through before."""
-        if "serialization" in node or config.get("ser_json_bytes") is not None:
-            return node
-        serialization = core_schema.plain_serializer_function_ser_schema(
-            lambda value: replace_bytes(value, stand=self._stand),
-            return_schema=core_schema.any_schema(),
-            when_used="json",
-        )
-        return {**node, "serialization": serialization}
+
+def _write_anything(node: dict[str, Any], config: dict[str, Any], stand: Stand) -> dict[str, Any]:
+    """Have what stands under `Any` looked through; where everything does, the whole value is, before."""
+    if "serialization" in node or config.get("ser_json_bytes") is not None:
+        return node
+    serialization = core_schema.plain_serializer_function_ser_schema(
+        lambda value: replace_bytes(value, stand=stand), return_schema=core_schema.any_schema(), when_used="json"
+    )
+    return {**node, "serialization": serialization}
 
 
 def _name_items(node: dict[str, Any]) -> dict[str, Any]:
