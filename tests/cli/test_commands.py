@@ -149,7 +149,8 @@ def test_a_server_that_cannot_start_is_exit_code_3(shop, capsys):
         "@contextlib.asynccontextmanager\nasync def life(server):\n    raise OSError('no database')\n    yield\n"
         "mcp = MCPServer('shop', lifespan=life)\n@mcp.tool()\ndef t() -> int:\n    return 1\n"
     )
-    assert run(capsys, "call", "shop.py", "t") == (3, "", "twofold: server 'shop' failed: OSError: no database\n")
+    for command in (["call", "shop.py", "t"], ["serve", "shop.py"]):
+        assert run(capsys, *command) == (3, "", "twofold: server 'shop' failed: OSError: no database\n")
     assert run(capsys, "list", "shop.py")[0] == 0
 
 
@@ -284,6 +285,81 @@ def test_a_reader_that_has_gone_is_no_fault(shop):
             [*TWOFOLD, "list", "shop.py"], stdout=closed, stderr=subprocess.PIPE, text=True, check=False, timeout=60
         )
     assert (done.returncode, done.stderr) == (141, "printed while importing\n")
+
+
+def shell(script: str, **environment: str) -> tuple[int, str, str]:
+    """Run the command by a shell, which can close and redirect streams."""
+    line = f"twofold() {{ {sys.executable} -c 'import sys; from twofold.cli import main; sys.exit(main())' \"$@\"; }}; {script}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **environment}
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+PLAIN = """
+from twofold import MCPServer
+mcp = MCPServer("shop")
+
+@mcp.tool()
+def price() -> dict:
+    return {"prix": "9 \u20ac \U0001f642"}
+
+@mcp.tool()
+def huge() -> dict:
+    return {"a": 10**5000}
+"""
+
+
+@pytest.mark.parametrize("command", ["list shop.py", "call shop.py price", "serve shop.py", "--help"])
+def test_a_closed_stdout_is_one_line(shop, command):
+    """Nobody can read a result then; the line on stderr says so."""
+    shop.write_text(PLAIN)
+    assert shell(f"twofold {command} >&-") == (
+        74,
+        "",
+        "twofold: stdout is closed, so there is nowhere to write to\n",
+    )
+
+
+@pytest.mark.parametrize("command", ["list shop.py", "call shop.py price", "--help"])
+def test_a_full_disk_is_one_line(shop, command):
+    """What could not be written is never taken for a success."""
+    shop.write_text(PLAIN)
+    assert shell(f"twofold {command} >/dev/full") == (
+        74,
+        "",
+        "twofold: the output could not be written: OSError: [Errno 28] No space left on device\n",
+    )
+
+
+def test_a_closed_stderr_changes_no_result(shop):
+    """Messages go nowhere; a file that the server opens does not take their place."""
+    shop.write_text(PLAIN + "kept = open('kept.txt', 'w')\nimport sys\nprint('lost', file=sys.stderr)\n")
+    code, out, _ = shell("twofold call shop.py price --face program 2>&-")
+    assert (code, json.loads(out)) == (0, {"prix": "9 \u20ac \U0001f642"})
+    assert Path("kept.txt").read_text() == ""
+    assert shell("twofold list nowhere.py 2>&-")[:2] == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("face", "out"),
+    [
+        ("program", '{\n  "prix": "9 \\u20ac \\ud83d\\ude42"\n}\n'),
+        ("model", '{\n  "prix": "9 \\u20ac \\U0001f642"\n}\n'),
+    ],
+)
+def test_an_encoding_without_the_characters_gets_escapes(shop, face, out):
+    """JSON stays JSON, by its own escapes; text gets Python's."""
+    shop.write_text(PLAIN)
+    assert shell(f"twofold call shop.py price --face {face}", PYTHONIOENCODING="ascii") == (0, out, "")
+
+
+def test_a_result_that_json_cannot_hold_is_the_tool_s_fault(shop, capsys):
+    """Exit code 1, as for any fault of a tool, and not that of a server which cannot start."""
+    shop.write_text(PLAIN)
+    code, out, err = run(capsys, "call", "shop.py", "huge", "--face", "model")
+    assert (code, out) == (1, "")
+    assert err == "Error executing tool huge: a: an integer of more digits than a reader takes; send it as text\n"
 
 
 def test_importing_twofold_loads_no_command_line():

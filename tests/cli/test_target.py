@@ -100,6 +100,13 @@ def test_several_servers_are_listed(tmp_path, monkeypatch):
         ("import json\njson.loads('{')", "JSONDecodeError: Expecting property name", 2),
         ("raise SystemExit", "SystemExit", 1),
         ("raise ValueError('two\\nlines')", "ValueError: two lines", 1),
+        ("class Stop(BaseException): pass\nraise Stop('now')", "Stop: now", 2),
+        ("import asyncio\nraise asyncio.CancelledError", "CancelledError", 2),
+        (
+            "class Mute(Exception):\n    def __str__(self): raise KeyError\nraise Mute",
+            "Mute: (its text cannot be read: its __str__ fails)",
+            3,
+        ),
         ("import not_installed_at_all", "ModuleNotFoundError: No module named 'not_installed_at_all'", 1),
         (
             SERVER + "MCPServer('x').tool(name='')(print)",
@@ -117,3 +124,10 @@ def test_a_crash_while_importing_is_one_line_with_its_place(tmp_path, monkeypatc
     assert message.startswith(f"cannot load {form.removesuffix(':mcp')}: {fault}")
     assert message.endswith(f"crashing.py, line {line})")
     assert "\n" not in message
+
+
+def test_a_crash_while_the_name_is_looked_up_is_one_line_too(tmp_path, monkeypatch):
+    """A module's `__getattr__` is the author's code."""
+    monkeypatch.chdir(tmp_path)
+    Path("lazy.py").write_text("def __getattr__(name):\n    raise OSError('no licence')\n")
+    assert refusal("lazy.py:mcp").startswith("cannot load lazy.py: OSError: no licence (")

@@ -31,7 +31,13 @@ from typing_extensions import TypeAliasType
 
 from twofold.errors import InvalidSignature
 from twofold.protocol.content import TextContent
-from twofold.tools.introspection.rebuild import element_of_stream, is_async_stream, is_plain_class, rebuild
+from twofold.tools.introspection.rebuild import (
+    element_of_stream,
+    is_async_stream,
+    is_plain_class,
+    rebuild,
+    value_of_alias,
+)
 
 T = TypeVar("T")
 
@@ -247,6 +253,55 @@ def test_undefined_name_in_a_class_is_named() -> None:
 
     with pytest.raises(InvalidSignature, match=r"class '.*Broken'.*names 'Missing'"):
         rebuild(Broken)
+
+
+@dataclass
+class Unfinished:
+    a: "Missing"  # type: ignore[name-defined]  # noqa: F821
+
+
+class UnfinishedModel(BaseModel):
+    a: "list[Missing]"  # type: ignore[name-defined]  # noqa: F821
+
+
+class UnfinishedInside(BaseModel):
+    a: Unfinished
+
+
+@pytest.mark.parametrize(
+    ("annotation", "name"),
+    [(Unfinished, "Unfinished"), (list[UnfinishedModel], "UnfinishedModel"), (UnfinishedInside | None, "Unfinished")],
+)
+def test_undefined_name_in_the_class_of_a_parameter_is_named(annotation: Any, name: str) -> None:
+    """Readers learn the class and the name, not what the validator calls its state."""
+    with pytest.raises(InvalidSignature, match=f"class '{name}': an annotation names 'Missing', which is not defined"):
+        rebuild(annotation, for_parameter=True)
+
+
+def test_a_model_that_pydantic_can_finish_later_is_left_alone() -> None:
+    """A class defined below the one that names it is found."""
+
+    class Later(BaseModel):
+        next: "Soon"
+
+    class Soon(BaseModel):
+        a: int
+
+    assert rebuild(list[Later], for_parameter=True) == list[Later]
+
+
+def test_an_alias_that_cannot_be_evaluated_is_named() -> None:
+    """A type alias is the author's expression too."""
+    with pytest.raises(InvalidSignature, match="type alias 'Bad' cannot be evaluated"):
+        value_of_alias(_BadAlias())
+
+
+class _BadAlias:
+    __name__ = "Bad"
+
+    @property
+    def __value__(self) -> Any:
+        return 1 / 0
 
 
 def test_plain_class_is_published_like_a_model() -> None:

@@ -140,6 +140,37 @@ def test_plain_text_is_encoded_once(value: Any, texts: list[str]) -> None:
     assert json.loads(encoded) == [{"type": "text", "text": text} for text in texts]
 
 
+def _cycle(*items: Any) -> list[Any]:
+    made: list[Any] = [*items, []]
+    made[-1].append(made)
+    return made
+
+
+def test_a_list_that_holds_itself_is_refused_by_place() -> None:
+    """With content in it or without, under each text-only annotation (issue 2, part 2)."""
+    assert not holds_content(_cycle("a"))
+    for annotation, options in (
+        (inspect.Signature.empty, {}),
+        (list[ContentBlock], {}),
+        (list, {"structured_output": False}),
+    ):
+        returns = build_returns(annotation, tool_name="t", function_name="f", **options)  # type: ignore[arg-type]
+        for value, place in ((_cycle("a"), "[1][0]"), (_cycle(IMAGE), "[1][0]")):
+            with pytest.raises(ResultRefused, match="it holds itself, so it has no end") as caught:
+                returns.render(value)
+            assert place in str(caught.value) or annotation is not inspect.Signature.empty
+
+
+def test_content_very_deep_is_refused() -> None:
+    """Lists inside one another end somewhere, and not in the interpreter."""
+    value: Any = IMAGE
+    for _ in range(50_000):
+        value = [value]
+    assert holds_content(value)
+    with pytest.raises(ResultRefused, match="content inside more than 250 lists; return one list"):
+        encode_content(value, is_indented=True)
+
+
 def test_a_model_among_blocks_is_its_json() -> None:
     """Other values in a content list follow the same rules as text (contract A7, A14)."""
 

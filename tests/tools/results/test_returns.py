@@ -2,10 +2,13 @@
 
 import collections
 import dataclasses
+import datetime
 import enum
 import inspect
 import json
 import math
+import re
+import sys
 import typing
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -331,6 +334,35 @@ def test_a_mistake_in_a_class_is_not_taken_for_opting_out() -> None:
         build(Unfinished)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"structured_output": "yes"}, "tool 'made', structured_output: expected True or False or None, got 'yes'"),
+        ({"structured_output": 1}, "tool 'made', structured_output: expected True or False or None, got 1"),
+        ({"wrap": None}, "tool 'made', wrap: expected True or False, got None"),
+        ({"output_schema": True}, "tool 'made', output schema: expected an object, got True"),
+        ({"output_schema": []}, "tool 'made', output schema: expected an object, got []"),
+    ],
+)
+def test_an_option_of_another_type_is_refused(options: dict[str, Any], message: str) -> None:
+    """What an option cannot mean is an error at registration, not a guess."""
+    with pytest.raises(InvalidDefinition) as caught:
+        build(int, **options)
+    assert str(caught.value) == message
+
+
+ALIAS = "type Js = {0}" if sys.version_info >= (3, 12) else "Js = TypeAliasType('Js', '{0}')"
+
+
+def test_an_alias_that_names_itself_is_published() -> None:
+    """A recursive type alias is data like any other, Python 3.12's statement too (contract A4)."""
+    names: dict[str, Any] = {"TypeAliasType": typing_extensions.TypeAliasType}
+    exec(ALIAS.format("dict[str, Js] | list[Js] | str | int | None"), names)  # noqa: S102 - no syntax of 3.11
+    with pytest.MonkeyPatch.context() as patch:  # where 3.11 looks for what the text names
+        patch.setitem(globals(), "Js", names["Js"])
+        assert structure(render(names["Js"], {"a": [1, None]})) == {"a": [1, None]}
+
+
 def test_two_fields_with_one_name_on_the_wire_are_refused() -> None:
     """JSON with a key twice means what its reader makes of it; the types that would write it are refused."""
 
@@ -461,6 +493,46 @@ def test_bytes_are_base64_in_every_depth() -> None:
     assert schema is not None
     assert schema["properties"]["data"] == {"title": "Data", "type": "string", "contentEncoding": "base64"}
     assert structure(render(Thumb, Thumb(data=b"\xfb\xff"))) == {"data": "+/8=", "more": ["/w==", 1]}
+
+
+class Photo(BaseModel):
+    data: bytes = b"\xfb\xff"
+    about: Any = None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (Any, b"\xfb\xff", "+/8="),
+        (dict, {"a": [b"\xfb\xff", {b"\xfb\xff": 1}]}, {"a": ["+/8=", {"+/8=": 1}]}),
+        (dict[str, Any], {"a": {b"\xfb\xff"}}, {"a": ["+/8="]}),
+        (tuple[Any, int], ([bytearray(b"\xfb\xff")], 1), [["+/8="], 1]),
+        (dict[str, bytes | Any], {"a": b"\xfb\xff", "b": (b"\xfb\xff",)}, {"a": "+/8=", "b": ["+/8="]}),
+        (Photo, Photo(about={"raw": b"\xfb\xff"}), {"data": "+/8=", "about": {"raw": "+/8="}}),
+        (Any, [Photo(about=[Photo()])], [{"data": "+/8=", "about": [{"data": "+/8=", "about": None}]}]),
+        (Any, Photo(about=b"\xfb\xff"), {"data": "+/8=", "about": "+/8="}),
+        (CallToolResult, CallToolResult(structured_content={"a": b"\xfb\xff"}), {"a": "+/8="}),
+    ],
+)
+def test_bytes_under_any_are_in_the_same_alphabet(annotation: Any, value: Any, expected: Any) -> None:
+    """Bytes are base64 in the standard alphabet where no schema says so too (contract A3)."""
+    assert structure(render(annotation, value)) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": [1, 2.5, None, True, "é\u2028\x7f", {}]},
+        {"big": 10**400, "small": -1.5e-300, "large": 7.786735384731355e116},
+        [],
+        "text",
+        {"when": datetime.date(2026, 1, 2), "who": ("a", Colour.RED)},
+    ],
+)
+def test_what_is_json_already_is_written_as_it_is(value: Any) -> None:
+    """Values of JSON's own types, and those pydantic knows, come back from the wire equal (contract A7)."""
+    expected = json.loads(json.dumps(value, default=lambda item: getattr(item, "value", str(item))))
+    assert structure(render(Any, value)) == expected
 
 
 def test_an_author_may_choose_another_form_for_bytes() -> None:
@@ -602,6 +674,11 @@ def test_an_author_may_choose_null_for_nan() -> None:
     assert structure(render(Any, [Chosen(ratio=NAN)])) == [{"ratio": None}]
 
 
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    b: int = Field(1, serialization_alias="z")
+
+
 def _cycle() -> list[Any]:
     items: list[Any] = [1]
     items.append({"again": items})
@@ -629,6 +706,23 @@ def _deep() -> list[Any]:
         pytest.param(int, 10**5000, "result: an integer of more digits than a reader takes", id="huge"),
         (Any, {"a": TextContent("x")}, "result.a: TextContent is content, not data"),
         (NOTHING, {"a": Image(b"GIF89a")}, "a: Image is content, not data"),
+        (Any, "\ud800", "result: text with half of a surrogate pair"),
+        (dict[str, int], {"\udfff": 1}, r"the result: the key '\udfff' holds half of a surrogate pair"),
+        (dict[str, dict[str, int]], {"a": {"b\udfff": 1}}, r"a: the key 'b\udfff' holds half of a surrogate pair"),
+        (dict, {"a": [{"\udfff": 1}]}, r"a[0]: the key '\udfff' holds half of a surrogate pair"),
+        (dict[str, Any], {"\udfff": Optional_()}, r"the result: the key '\udfff' holds half of a surrogate pair"),
+        (NOTHING, {"\udfff": 1}, r"the result: the key '\udfff' holds half of a surrogate pair"),
+        (dict, {1: "a", "1": "b"}, "the result: two of its keys are both written as '1'"),
+        (dict[Any, Any], {"x": [{True: 1, "true": 2}]}, "x[0]: two of its keys are both written as 'true'"),
+        (dict[str | int, int], {1: 1, "1": 2}, "result: two of its keys are both written as '1'"),
+        (dict[tuple[str, str], int], {("a,b", "c"): 1, ("a", "b,c"): 2}, "result: two of its keys are both written"),
+        (dict[str, Any], {"a": {None: 1e120, "None": 2}}, "a: two of its keys are both written as 'None'"),
+        (dict, {b"\xff": 1, "/w==": 2}, "the result: two of its keys are both written as '/w=='"),
+        (Open, Open(b=1, z='say "3":'), "the result: two of its keys are both written as 'z'"),
+        (NOTHING, {1: "a", "1": "b"}, "the result: two of its keys are both written as '1'"),
+        pytest.param(Any, 10**5000, "result: an integer of more digits than a reader takes", id="huge any"),
+        pytest.param(dict, {"a": [-(10**4300)]}, "a[0]: an integer of more digits than a reader", id="huge inside"),
+        pytest.param(NOTHING, {"a": 10**4300}, "a: an integer of more digits than a reader takes", id="huge text"),
         (Weather, TextContent("x"), "the tool promises Weather and returned TextContent, which is content"),
         (Any, Image(b"GIF89a"), "the tool promises madeOutput and returned Image, which is content"),
     ],
@@ -779,6 +873,33 @@ def test_opting_out_leaves_text_only(annotation: Any, value: Any, blocks: list[s
     assert (returns.output_schema, faces.structured, texts(faces)) == (None, None, blocks)
 
 
+class LeakingInside:
+    def __str__(self) -> str:
+        return f"Inner({object()})"
+
+
+@pytest.mark.parametrize("value", [LeakingInside(), [LeakingInside()], {"a": LeakingInside()}, ValueError(object())])
+@pytest.mark.parametrize("annotation", [NOTHING, int])
+def test_an_address_inside_an_own_text_is_never_sent(annotation: Any, value: Any) -> None:
+    """The class whose text it is in is named, and the mend (contract A12)."""
+    message = refusal(annotation, value, structured_output=None if annotation is NOTHING else False)
+    assert re.fullmatch(
+        "the text of an object of type (LeakingInside|ValueError) holds a memory address, which is never sent; let "
+        r"\1.__str__ write attributes, or give what it writes a __repr__ of its own",
+        message,
+    )
+
+
+def test_a_hexadecimal_number_in_an_own_text_is_no_address() -> None:
+    """Only what Python writes for an object without a text is taken for an address."""
+
+    class Wallet:
+        def __str__(self) -> str:
+            return "wallet 0xdeadbeefcafe"
+
+    assert texts(render(NOTHING, Wallet())) == ["wallet 0xdeadbeefcafe"]
+
+
 @pytest.mark.parametrize("value", [Station(), [Station()], {"a": Station()}, Leaking(), object(), print, lambda: 1])
 def test_a_memory_address_is_never_sent(value: Any) -> None:
     """An object without text of its own is an error that names the mends (contract A12)."""
@@ -897,7 +1018,7 @@ def test_null_is_not_absent_in_an_own_result() -> None:
         (CallToolResult(structured_content=[NAN]), "structured_content[0]: nan is not a JSON number"),
         (CallToolResult(structured_content={"a": Optional_(ratio=NAN)}), "structured_content.a.ratio: nan"),
         (CallToolResult(structured_content=1, is_error=True, meta={"a": NAN}), "_meta['a']: NaN"),
-        (CallToolResult(content=[TextContent("\ud800")]), "content: "),
+        (CallToolResult(content=[TextContent("\ud800")]), "content"),
     ],
 )
 def test_an_own_result_that_json_cannot_hold_is_refused(result: CallToolResult, place: str) -> None:

@@ -466,3 +466,34 @@ def test_no_schema_by_hand_is_read_too_loosely(schema: Any, value: Any) -> None:
     except msgspec.MsgspecError:
         return
     jsonschema.Draft202012Validator(schema).validate(value)
+
+
+KEYS = st.one_of(
+    st.text(st.sampled_from(["1", "a", ",", "\udfff", "\ufffd", '"', "\\"]), max_size=2),
+    st.sampled_from([1, 1.0, 1.5, True, None, b"1", b"\xff", "True", "true", "None", "1.5", Colour.RED, "red"]),
+    st.tuples(st.sampled_from(["a", "a,a", "1"]), st.sampled_from(["a", 1])),
+)
+TREES = st.recursive(
+    st.one_of(st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+def _read_strictly(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    assert len(dict(pairs)) == len(pairs), "a name stands twice"
+    return dict(pairs)
+
+
+@given(st.sampled_from([Any, dict, dict[str, Any], dict[Any, Any], list[dict[int | str, Any]], Awkward]), TREES)
+@LAW
+def test_what_leaves_is_read_alike_by_every_reader(annotation: Any, value: Any) -> None:
+    """No name twice, and no character put in the place of another (contract A9)."""
+    value = Awkward(inside=value) if annotation is Awkward else value
+    faces = _render(_build(annotation), value)
+    if faces is None:
+        return
+    assert faces.structured is not None
+    json.loads(faces.structured, object_pairs_hook=_read_strictly)
+    msgspec.json.decode(faces.structured)
+    assert "\ufffd" in repr(value) or "\ufffd".encode() not in faces.structured
