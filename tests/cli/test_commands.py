@@ -268,7 +268,11 @@ def test_ctrl_c_ends_quietly_with_130(shop):
         "@mcp.tool()\nasync def wait(ctx: Context) -> None:\n    await ctx.info('waiting')\n    await asyncio.Event().wait()\n"
     )
     process = subprocess.Popen(
-        [*TWOFOLD, "call", "shop.py", "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*TWOFOLD, "call", "shop.py", "wait"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # the suite may run in background
     )
     assert process.stderr.readline() == "info: waiting\n"
     process.send_signal(signal.SIGINT)

@@ -207,3 +207,18 @@ def test_a_server_that_cannot_be_published_is_refused(options):
 def test_an_unknown_transport_is_refused():
     with pytest.raises(ValueError, match="there is 'stdio'"):
         MCPServer("s").run("carrier pigeon")
+
+
+async def test_a_schema_by_hand_stays_as_it_was_declared():
+    """A26: published to the letter, enforced; what the author or a caller does with the dicts later changes nothing."""
+    output_schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    input_schema = {"type": "object", "properties": {}}
+    mcp = MCPServer("s")
+    mcp.add_tool(lambda arguments: {"n": 1}, name="t", input_schema=input_schema, output_schema=output_schema)
+    output_schema["required"].append("m")
+    input_schema["required"] = ["x"]
+    (listed,) = await mcp.list_tools()
+    listed.output_schema["required"].append("o")
+    (again,) = await mcp.list_tools()
+    assert (again.input_schema, again.output_schema["required"]) == ({"type": "object", "properties": {}}, ["n"])
+    assert (await mcp.call_tool("t")).structured_content == {"n": 1}

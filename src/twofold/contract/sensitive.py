@@ -3,6 +3,10 @@
 import re
 
 SECRET_WORDS = frozenset({"password", "passwd", "secret", "token", "key", "credential", "authorization", "ssn"})
+_RUN_TOGETHER = re.compile(
+    r"(?:api|access|auth|private|secret|session|signing|encryption)(?:key|token)|\w+(?:password|passwd|secret|credential)|pwd"
+)
+"""Names in one piece that say the same: `apikey`, `accesstoken`, `dbpassword`."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -18,6 +22,6 @@ def secret_word(name: str) -> str | None:
     for word in _WORD.findall(name):
         lower = str(word).lower()
         for candidate in (lower, lower.removesuffix("s")):
-            if candidate in SECRET_WORDS:
-                return candidate
+            if candidate in SECRET_WORDS or _RUN_TOGETHER.fullmatch(candidate):
+                return next((known for known in SECRET_WORDS if candidate.endswith(known)), candidate)
     return None

@@ -1,6 +1,7 @@
 """`MCPServer`: where functions become tools, and where they are served from."""
 
 import contextlib
+import copy
 import difflib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -172,8 +173,8 @@ class MCPServer:
         self._registry.remove(name)
 
     async def list_tools(self) -> list[ToolDefinition]:
-        """List the tools as a client of the newest revision sees them, all pages in one."""
-        return [describe(tool, any_root=True) for tool in self._registry]
+        """List the tools as a client of the newest revision sees them, all pages in one; they are copies."""
+        return [copy.deepcopy(describe(tool, any_root=True)) for tool in self._registry]
 
     async def call_tool(
         self,

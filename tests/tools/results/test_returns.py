@@ -1109,3 +1109,33 @@ def test_a_schema_by_hand_that_is_none_is_refused() -> None:
         build(NOTHING, output_schema={"type": "object", "properties": {"a": {"type": "no such type"}}})
     with pytest.raises(InvalidSignature, match="structured_output=False contradicts output_schema="):
         build(NOTHING, output_schema=HAND, structured_output=False)
+
+
+def test_content_that_was_changed_after_it_was_checked_is_refused() -> None:
+    """A list of blocks can be appended to; what is no block does not leave (contract B5)."""
+    result = CallToolResult(content=[TextContent("x")])
+    result.content.append(5)
+    assert refusal(CallToolResult, result) == "content[1]: expected a content block, got an int"
+    result.content[1] = {"type": "text", "text": "x"}
+    assert refusal(CallToolResult, result) == "content[1]: expected a content block, got a dict"
+
+
+class Login(BaseModel):
+    user: str
+    password: int
+    session: dict[str, int] = {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"user": "a", "password": "hunter2"},
+        {"password": "hunter2"},
+        {"user": 1, "password": 2, "session": {"token": "hunter2"}},
+    ],
+)
+def test_a_secret_is_not_shown_in_a_refusal(value: Any) -> None:
+    """No secret in a message: values under names that announce one are left out, as in arguments."""
+    text = refusal(Login, value)
+    assert "validation error" in text
+    assert "hunter2" not in text

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from twofold.contract.plain import Path, format_path
+from twofold.contract.plain import Path, format_path, name_type
 from twofold.errors import ResultRefused
 from twofold.protocol.content import CONTENT_BLOCKS, ContentBlock, TextContent
 from twofold.protocol.messages import EncodedBlocks
@@ -142,12 +142,18 @@ def check_blocks(blocks: tuple[ContentBlock, ...]) -> EncodedBlocks | tuple[Cont
     Raises:
         ResultRefused: Naming the place.
     """
+    encoded = [_encode_block(block, index) for index, block in enumerate(blocks)]
+    is_plain = all(type(block) is TextContent and block.annotations is None and block.meta is None for block in blocks)
+    return b"[" + b",".join(encoded) + b"]" if is_plain else blocks
+
+
+def _encode_block(block: Any, index: int) -> bytes:
+    if not isinstance(block, CONTENT_BLOCKS):  # a list can be changed after it was checked
+        raise ResultRefused(f"content[{index}]: expected a content block, got {name_type(block)}")
     try:
-        encoded = encode_json(list(blocks), what="content")
+        return encode_json(block, what=f"content[{index}]")
     except ValueError as error:
         raise ResultRefused(str(error)) from None
-    is_plain = all(type(block) is TextContent and block.annotations is None and block.meta is None for block in blocks)
-    return encoded if is_plain else blocks
 
 
 def _flatten(items: list[Any] | tuple[Any, ...], at: Path, *, around: tuple[int, ...]) -> collections.abc.Iterator[Any]:

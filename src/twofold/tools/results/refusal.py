@@ -8,6 +8,7 @@ import re
 from pydantic_core import ErrorDetails, ValidationError
 
 from twofold.contract.plain import Path
+from twofold.contract.sensitive import secret_word
 from twofold.errors import ResultRefused
 
 _MAX_PROBLEMS = 20
@@ -39,9 +40,19 @@ def _write_problem(problem: ErrorDetails, *, at: Path, hides_input: bool) -> str
     details = f"type={problem['type']}"
     if not hides_input:
         value = problem["input"]
-        details += f", input_value={_show(value)}, input_type={type(value).__name__}"
+        is_secret = any(isinstance(step, str) and secret_word(step) for step in (*at, *problem["loc"]))
+        if not is_secret:
+            details += f", input_value={_show(_mask(value))}"
+        details += f", input_type={type(value).__name__}"
     sentence = f"  {problem['msg']} [{details}]"
     return f"{place}\n{sentence}" if place else sentence
+
+
+def _mask(value: object) -> object:
+    """Leave out of a dict what its keys announce as secret."""
+    if not isinstance(value, dict):
+        return value
+    return {key: Ellipsis if isinstance(key, str) and secret_word(key) else _mask(item) for key, item in value.items()}
 
 
 def _show(value: object) -> str:

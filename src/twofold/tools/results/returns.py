@@ -11,6 +11,7 @@ output_schema=      to the letter        bytes → proof → text
 ```
 """
 
+import copy
 import inspect
 import types
 import typing
@@ -429,6 +430,7 @@ def _conforms(proof: Proof, raw: bytes) -> bool:
 def _return_by_hand(schema: dict[str, Any], declared: _Declared) -> Returns:
     if not isinstance(schema, dict):  # `True` is a schema too, but none that a client could learn from
         raise InvalidDefinition(f"{declared.owner}, output schema: expected an object, got {cut(repr(schema))}")
+    schema = copy.deepcopy(schema)  # what is published stays what is enforced, whatever the author does with his
     has_object_root = schema.get("type") == "object"
     proof = Proof(schema, is_wrapped=False, is_generated=False, what=f"{declared.owner}, output schema")
     renderer = _HandRenderer(
