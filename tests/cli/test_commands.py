@@ -267,13 +267,9 @@ def test_ctrl_c_ends_quietly_with_130(shop):
         "import asyncio\nfrom twofold import Context, MCPServer\nmcp = MCPServer('s')\n"
         "@mcp.tool()\nasync def wait(ctx: Context) -> None:\n    await ctx.info('waiting')\n    await asyncio.Event().wait()\n"
     )
-    process = subprocess.Popen(
-        [*TWOFOLD, "call", "shop.py", "wait"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # the suite may run in background
-    )
+    heeds_ctrl_c = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # not so in background
+    command = [*TWOFOLD[:2], heeds_ctrl_c + TWOFOLD[2], "call", "shop.py", "wait"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr.readline() == "info: waiting\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
