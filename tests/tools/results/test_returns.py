@@ -1075,7 +1075,7 @@ def test_a_root_by_hand_that_is_no_object_is_wrapped_for_earlier_revisions() -> 
         "items": {"$ref": "#/$defs/tree"},
     }
     returns = build(NOTHING, output_schema=schema)
-    assert returns.output_schema is schema
+    assert returns.output_schema == schema
     assert returns.wrapping is Wrapping.EARLIER
     assert returns.object_schema == {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
