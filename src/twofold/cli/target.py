@@ -15,6 +15,7 @@ from typing import Any
 
 from twofold.cli.failures import NotLoaded, one_line
 from twofold.server.mcpserver import MCPServer
+from twofold.tools.checks.complaints import PACKAGE
 from twofold.tools.checks.names import near_names
 
 FORMS = "give module:object, file.py or file.py:name"
@@ -113,7 +114,7 @@ def _where(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({error.filename}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
-    foreign = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<")
+    foreign = (PACKAGE, sysconfig.get_path("stdlib"), "<")
     installed = f"{os.sep}site-packages{os.sep}"
     own = [frame for frame in frames if not frame.filename.startswith(foreign) and installed not in frame.filename]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""

@@ -20,13 +20,13 @@ from twofold.protocol.wire.per_request import SERVER_INFO
 from twofold.server.connection import Connection, Offer, Writer
 from twofold.server.dispatch import HANDLERS, encode_call
 from twofold.server.registry import Registry
+from twofold.tools.arguments.parameters import UnknownArguments
 from twofold.tools.call import call
 from twofold.tools.checks.icons import check_icons
 from twofold.tools.context import Context
 from twofold.tools.declare import (
     ToolDefaults,
     ToolOptions,
-    UnknownArguments,
     check_server_text,
     check_unknown_arguments,
     declare_tool,

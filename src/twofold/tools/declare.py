@@ -4,7 +4,7 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 from typing_extensions import TypedDict
@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from twofold.errors import InvalidDefinition, InvalidSignature
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon, ToolAnnotations
-from twofold.tools.arguments.parameters import Parameters, build_parameters
+from twofold.tools.arguments.parameters import Parameters, UnknownArguments, build_parameters
 from twofold.tools.checks.complaints import warn_author
 from twofold.tools.checks.headers import HeaderParameter, check_headers
 from twofold.tools.checks.hints import check_hints
@@ -21,11 +21,8 @@ from twofold.tools.checks.names import check_name
 from twofold.tools.context import Context
 from twofold.tools.introspection.docstrings import read_docstring
 from twofold.tools.introspection.signatures import find_docstring, resolve_hints
-from twofold.tools.results.returns import Returns, build_returns
+from twofold.tools.results.returns import Returns, Text, build_returns
 from twofold.tools.run import RateLimit, calls_asynchronously
-
-UnknownArguments: TypeAlias = Literal["refuse", "ignore"]
-TextFace: TypeAlias = str | Callable[[Any], Any]
 
 
 class ToolOptions(TypedDict, total=False):
@@ -58,7 +55,7 @@ class ToolOptions(TypedDict, total=False):
     meta: Mapping[str, Json] | None
     structured_output: bool | None
     wrap: bool
-    text: TextFace | None
+    text: Text | None
     timeout_seconds: float | None
     max_concurrency: int | None
     rate_limit: RateLimit | str | None
@@ -74,7 +71,7 @@ class ToolDefaults(msgspec.Struct, frozen=True):
     strict: bool = False
     expose_errors: bool = False
     unknown_arguments: UnknownArguments = "refuse"
-    text: TextFace = "pretty"
+    text: Text = "pretty"
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -204,7 +201,7 @@ def _choice(options: ToolOptions, defaults: ToolDefaults) -> UnknownArguments:
     return check_unknown_arguments(choice)
 
 
-def check_server_text(text: TextFace) -> TextFace:
+def check_server_text(text: Text) -> Text:
     """Refuse a server-wide text that is none of the two modes: a template or function fits one tool's result only.
 
     Raises:

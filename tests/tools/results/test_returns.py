@@ -315,7 +315,7 @@ def test_a_type_without_a_schema_opts_out_with_a_warning(annotation: Any) -> Non
     """The warning names the class and the two mends (contract A12)."""
     with pytest.warns(DefinitionWarning, match=r"make.*Station|Sign.*class body.*__str__.*structured_output=False"):
         returns = build(annotation)
-    assert returns.output_schema == None
+    assert returns.output_schema is None
 
 
 def test_a_type_whose_text_is_made_by_the_author_opts_out_in_silence() -> None:
@@ -926,7 +926,7 @@ def test_a_memory_address_is_never_sent(value: Any) -> None:
 )
 def test_content_has_no_schema(annotation: Any) -> None:
     """Content blocks are content, not data (contract A14)."""
-    assert build(annotation).output_schema == None
+    assert build(annotation).output_schema is None
     with pytest.raises(InvalidSignature, match="is content, not data"):
         build(annotation, structured_output=True)
     with pytest.raises(InvalidSignature, match="text= has no use"):
@@ -958,7 +958,7 @@ def test_an_own_result_passes_as_it_is() -> None:
     block = TextContent("row 7", meta={"k": 1})
     result = CallToolResult(content=[block], structured_content={"a": 1}, meta={"m": 2})
     for annotation in (CallToolResult, NOTHING):
-        assert build(annotation).output_schema == None
+        assert build(annotation).output_schema is None
         assert render(annotation, result) == Faces((block,), b'{"a":1}', Wrapping.NEVER, meta={"m": 2})
 
 

@@ -106,11 +106,11 @@ def examine(schema: Node, definitions: Mapping[str, Node]) -> Facts:
         is_proven = is_proven and _is_proven(node, definitions)
         is_lenient = is_lenient or _is_lenient(node)
         holds_any = holds_any or _holds_any(node)
-        stack.extend(_parts_for_json(node))
+        stack.extend(parts_for_json(node))
     return Facts(is_proven, is_lenient, holds_any)
 
 
-def _parts_for_json(node: Node) -> Iterator[Node]:
+def parts_for_json(node: Node) -> Iterator[Node]:
     """Go through the parts of a node that judge JSON values."""
     match node.get("type"):
         case "json-or-python":

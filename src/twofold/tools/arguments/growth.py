@@ -1,0 +1,168 @@
+"""How often a value is judged where alternatives that hold one another are not told apart.
+
+Of `A | B` without a discriminator pydantic tries both on every object, and whatever either holds is tried
+again by each: if both hold `A | B`, the work doubles with every level, and a few hundred bytes take all the
+memory there is. Alternatives of different kinds (an object, an array, a scalar) cost nothing, as all but one fail
+at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pydantic_core import from_json
+
+from twofold.protocol.structs import Json
+from twofold.tools.arguments.strictness import Node, parts_for_json
+
+_FREE_TRIES = 16
+"""So often any value may be tried: that only multiplies the time, by no more than a union of 16 objects does."""
+
+_MAX_TRIES = 100_000
+"""Tries of all values of an argument together; 0.1 s of work, and seconds if an author's validator refuses them all."""
+
+_LIGHT = 1_000
+"""Up to here a misfit costs little enough to be found by the validator itself."""
+
+_MAX_DEPTH = 200
+"""Levels of a value: the JSON reader of pydantic goes no deeper."""
+
+_MAPS = frozenset({"model-fields", "typed-dict", "dataclass-args", "dict", "ordered-dict", "frozendict", "counter"})
+_LISTS = frozenset({"list", "tuple", "set", "frozenset", "deque", "generator"})
+_EITHER = frozenset({"arguments", "arguments-v3", "named-tuple"})
+_KINDS = {"object": _MAPS | _EITHER, "array": _LISTS | _EITHER}
+_CONTAINERS = _MAPS | _LISTS | _EITHER
+
+_Tries: TypeAlias = dict[int, int]
+"""By the id of a container's node: how often one value some levels inside it is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What judging one argument costs.
+
+    Attributes:
+        depth: Arrays and objects inside one another.
+        limit: The levels that can be judged, where these are too many; else None.
+        is_light: It is cheap, whether it fits or not.
+    """
+
+    depth: int
+    limit: int | None
+    is_light: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How the work grows with the levels of a value.
+
+    Attributes:
+        tries: How often a value at each level is tried at most, beginning with the argument itself; the last goes for
+            all levels below.
+        reads_text: There may be levels inside text too (`pydantic.Json`).
+    """
+
+    tries: tuple[int, ...]
+    reads_text: bool
+
+    def weigh(self, value: Json) -> Load:
+        """Tell what it costs to judge a value, without judging it."""
+        sizes: list[int] = []
+        depth = 0
+        level = [value]
+        while level:
+            if self.reads_text:
+                level = [_read_text(one) if isinstance(one, str) else one for one in level]
+            sizes.append(len(level))
+            inside = [one for one in level if isinstance(one, dict | list)]
+            depth += bool(inside)
+            level = [child for one in inside for child in (one.values() if isinstance(one, dict) else one)]
+        return self._compare(sizes, depth)
+
+    def _compare(self, sizes: list[int], depth: int) -> Load:
+        allowed = max(_MAX_TRIES, _FREE_TRIES * sum(sizes))
+        total = 0
+        for index, size in enumerate(sizes):
+            total += size * self.tries[min(index, len(self.tries) - 1)]
+            if total > allowed:
+                return Load(depth, max(index - 1, 0), is_light=False)
+        return Load(depth, None, is_light=total <= _LIGHT)
+
+
+def measure_growth(node: Node, definitions: Mapping[str, Node]) -> Growth | None:
+    """Measure how the work to judge values of a type grows with their levels.
+
+    Args:
+        node: The type's core schema.
+        definitions: Where its references lead; without them no type holds itself.
+
+    Returns:
+        None where the work stays in proportion to the value, as with nearly all types.
+    """
+    nodes = list(_gather(node, definitions)) if definitions else []
+    if not any(one.get("type") == "union" for one in nodes):
+        return None
+    containers = [one for one in nodes if one.get("type") in _CONTAINERS]
+    inside: _Tries = {id(one): 1 for one in containers}
+    levels: list[int] = []
+    for _ in range(_MAX_DEPTH):
+        count = _Count(inside, definitions)
+        levels.append(count.most(node))
+        deeper = {id(one): max(inside[id(one)], *map(count.most, parts_for_json(one)), 0) for one in containers}
+        if deeper == inside:
+            break
+        inside = deeper
+    if levels[-1] <= _FREE_TRIES:
+        return None
+    return Growth(tuple(levels), reads_text=any(one.get("type") == "json" for one in nodes))
+
+
+def _gather(root: Node, definitions: Mapping[str, Node]) -> Iterator[Node]:
+    """Go through everything a type is made of, each definition once."""
+    stack = [root]
+    seen: set[str] = set()
+    while stack:
+        node = stack.pop()
+        if node.get("type") == "definition-ref":
+            if node["schema_ref"] in seen:
+                continue
+            seen.add(node["schema_ref"])
+            node = definitions[node["schema_ref"]]
+        yield node
+        stack.extend(parts_for_json(node))
+
+
+class _Count:
+    """How often nodes have one value some levels inside theirs tried, given how often containers have one level less."""
+
+    def __init__(self, inside: _Tries, definitions: Mapping[str, Node]) -> None:
+        self._inside = inside
+        self._definitions = definitions
+        self._known: dict[tuple[int, str], int] = {}
+
+    def most(self, node: Node) -> int:
+        """Give the count for the kind of value that is tried most often."""
+        return max(self._count(node, kind) for kind in _KINDS)
+
+    def _count(self, node: Node, kind: str) -> int:
+        key = id(node), kind
+        if key not in self._known:
+            self._known[key] = 0  # what leads back here without a level in between tries nothing more
+            self._known[key] = min(self._add_up(node, kind), _MAX_TRIES + 1)
+        return self._known[key]
+
+    def _add_up(self, node: Node, kind: str) -> int:
+        name = node.get("type")
+        if name == "definition-ref":
+            return self._count(self._definitions[node["schema_ref"]], kind)
+        if name in _CONTAINERS:
+            return self._inside[id(node)] if name in _KINDS[kind] else 0
+        tries = [self._count(one, kind) for one in parts_for_json(node)]
+        return sum(tries) if name == "union" else max(tries, default=0)
+
+
+def _read_text(text: str) -> Any:
+    try:
+        return from_json(text)
+    except ValueError:
+        return text
