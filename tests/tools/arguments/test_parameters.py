@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import pytest
 from pydantic import (
     AfterValidator,
+    AliasPath,
     AnyUrl,
     Base64Bytes,
     BaseModel,
@@ -348,6 +349,14 @@ def test_type_that_cannot_come_from_json_is_refused(annotation: Any, message: st
         with pytest.raises(InvalidSignature, match=message) as caught:
             build(function)
         assert "http" not in str(caught.value)
+
+
+def test_parameter_whose_alias_is_a_path_is_named_without_a_warning() -> None:
+    """pydantic warns of aliases it does not use; the author gets one message, ours."""
+    with pytest.raises(
+        InvalidSignature, match=r"parameter 'x': .*\(the alias 'p\.q' is a path and no name; give a name"
+    ):
+        build(of(Annotated[int, Field(validation_alias=AliasPath("p", "q"))]))
 
 
 def test_two_parameters_with_one_alias_are_refused() -> None:
@@ -842,6 +851,18 @@ def test_author_s_validators_speak_for_themselves() -> None:
     )
 
 
+@pytest.mark.parametrize("error", [AssertionError(), ValueError(), ValueError(" "), PydanticCustomError("odd", "")])
+def test_author_s_validator_without_a_word_is_spoken_for(error: Exception) -> None:
+    """`assert value > 0` says nothing of its own; the message still says what came, and that it does not fit."""
+
+    def check(_value: Any) -> None:
+        raise error
+
+    assert refusal(of(Annotated[dict[str, int], AfterValidator(check)]), {"x": {"a": 1}}) == (
+        "tool 'add', argument 'x': does not fit a check of the tool's author, got an object with 'a'"
+    )
+
+
 def test_author_s_validator_cannot_open_what_is_published() -> None:
     """What binds is valid under the schema; to take more, the validator publishes more."""
     split = lambda value: value.split(",") if isinstance(value, str) else value  # noqa: E731
@@ -1013,6 +1034,18 @@ def test_context_by_hand_must_not_hide_an_argument() -> None:
 
     with pytest.raises(InvalidSignature, match="'n' is both an argument and the parameter for the context"):
         build(take, input_schema=BY_HAND)
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"),
+    [(True, "a bool (true)"), (False, "a bool (false)"), ("object", "a str ('object')"), ([1], "a list ([1])")],
+    ids=range(4),
+)
+def test_schema_by_hand_that_is_no_dict_is_refused(schema: Any, shown: str) -> None:
+    """A boolean is a JSON Schema, but none that MCP can publish (`type` must be "object")."""
+    with pytest.raises(InvalidDefinition) as caught:
+        build(lambda arguments: None, input_schema=schema)
+    assert str(caught.value) == f"tool 'add', input schema: expected a JSON Schema as a dict, got {shown}"
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,14 @@ def read_misfits(arguments: dict[str, Json], schema: dict[str, Any]) -> dict[str
     return read
 
 
+def is_json_text(value: Json) -> bool:
+    try:
+        json.loads(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 quickly = settings(
     max_examples=250,
     deadline=None,
@@ -313,6 +321,10 @@ def test_what_is_text_inside_text_is_read_once(data: st.DataObject, types: dict[
     schema = parameters.schema
     for _ in range(4):
         arguments = data.draw(near_values(schema, schema))
+        if isinstance(arguments, dict) and any(
+            map(is_json_text, arguments.values())
+        ):  # it may have been read already: "null" for `date | None`
+            continue
         if Draft202012Validator(schema).is_valid(arguments) and binds(parameters, arguments):
             assert binds(parameters, {name: json.dumps(value) for name, value in arguments.items()})
 

@@ -1,18 +1,20 @@
 """The bytes of a call bound to a function's arguments; all that can be prepared was prepared before."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pydantic_core import SchemaValidator, ValidationError
 
 from twofold.contract.schema import CompiledSchema
 from twofold.protocol.structs import Json
+from twofold.tools.arguments.growth import Growth
 from twofold.tools.arguments.problems import (
     MAX_FOUND,
     ArgumentProblem,
     find_argument,
     find_schema_problems,
     find_value_problems,
+    name_depth,
     refuse,
     sort_problems,
 )
@@ -31,6 +33,9 @@ Attempt: TypeAlias = Callable[[bytes], dict[str, Any] | list[ArgumentProblem]]
 LARGE_BYTES = 64 * 1024
 """From here on a list may hold so many misfits that listing them takes longer than a server may stand still."""
 
+_MAX_ERRORS = 2_000
+"""Of pydantic's errors so many are read. An argument with more is no string, so that nothing would mend the call."""
+
 
 class SignatureBinder:
     """Binds to a function whose input schema comes from its signature.
@@ -44,6 +49,7 @@ class SignatureBinder:
         positional: The parameters that must go by position, each with its default.
         asks_schema: The validator takes more than the schema allows, so that both are asked.
         looks_for_infinity: Numbers may reach the function that the validator does not look at.
+        growths: The arguments whose levels multiply the validator's work; nearly always none.
     """
 
     def __init__(
@@ -57,6 +63,7 @@ class SignatureBinder:
         positional: Sequence[tuple[str, Any]],
         asks_schema: bool,
         looks_for_infinity: bool,
+        growths: Mapping[str, Growth],
     ) -> None:
         self._tool_name = tool_name
         self._validate = validator.validate_json
@@ -66,6 +73,7 @@ class SignatureBinder:
         self._positional = positional
         self._asks_schema = asks_schema
         self._looks_for_infinity = looks_for_infinity
+        self._growths = growths
 
     def bind(self, raw: bytes) -> BoundArguments:
         """Bind the JSON text of the arguments' object.
@@ -88,6 +96,9 @@ class SignatureBinder:
         return tuple(named.pop(name, default) for name, default in self._positional), named
 
     def _attempt(self, raw: bytes) -> dict[str, Any] | list[ArgumentProblem]:
+        problems = self._find_excess(raw) if self._growths else []
+        if problems:
+            return problems
         try:
             is_large = len(raw) > LARGE_BYTES
             named: dict[str, Any] = self._validate_hastily(raw) if is_large else self._validate(raw)
@@ -103,6 +114,30 @@ class SignatureBinder:
                 return self._find_schema_problems(raw, arguments)
         return named
 
+    def _find_excess(self, raw: bytes) -> list[ArgumentProblem]:
+        """Name what the validator had better not see: values too deep for it, and costly ones that do not fit.
+
+        The schema's check remembers what it tried where the validator does not, so that it tells a misfit at once.
+        """
+        arguments = read_arguments(raw, tool_name=self._tool_name)
+        problems = []
+        is_light = True
+        for name, value in arguments.items():
+            for growth in self._growths_of(name):
+                load = growth.weigh(value)
+                is_light = is_light and load.is_light
+                if load.limit is not None:
+                    problems.append(name_depth(name, load.depth, limit=load.limit))
+                    break
+        if problems or is_light or self._schema.is_valid(arguments):
+            return problems
+        return self._find_schema_problems(raw, arguments)
+
+    def _growths_of(self, name: str) -> Iterable[Growth]:
+        if name in self._growths:
+            return [self._growths[name]]
+        return () if name in self._names else self._growths.values()  # it may be another alias of any of them
+
     def _find_problems(self, raw: bytes, error: ValidationError) -> list[ArgumentProblem]:
         """Name what the schema refuses, and of the other arguments what the validator refuses."""
         arguments = read_arguments(raw, tool_name=self._tool_name)
@@ -110,7 +145,7 @@ class SignatureBinder:
         named = {problem.argument for problem in problems}
         if len(problems) >= MAX_FOUND:
             return problems
-        errors = error.errors(include_url=False)
+        errors = error.errors(include_url=False)[:_MAX_ERRORS]
         problems += find_value_problems([one for one in errors if find_argument(one) not in named], arguments)
         return sort_problems(problems, self._names)
 

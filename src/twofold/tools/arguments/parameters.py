@@ -8,6 +8,7 @@ JSON inside strings once; what is valid binds, or fails in a named format or an 
 import copy
 import inspect
 import types
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -16,13 +17,15 @@ import typing_extensions
 from pydantic import Field, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from pydantic_core import SchemaError, SchemaValidator
 
-from twofold.contract.plain import format_path, show
+from twofold.contract.plain import format_path, name_type, show
 from twofold.contract.schema import CompiledSchema
 from twofold.errors import InvalidDefinition, InvalidSignature
 from twofold.protocol.structs import Json
 from twofold.tools.arguments.binding import BoundArguments, SchemaBinder, SignatureBinder
+from twofold.tools.arguments.growth import measure_growth
 from twofold.tools.arguments.input_schema import GenerateInputSchema
 from twofold.tools.arguments.strictness import Facts, examine, read_definitions, restrict
 from twofold.tools.checks.complaints import warn_author
@@ -258,7 +261,7 @@ def _blame(arguments: list[_Argument], error: Exception, *, label: str) -> Inval
     """Find the parameter that pydantic refuses, and say what to do about it."""
     for argument in arguments:
         try:
-            TypeAdapter(argument.annotation).json_schema(schema_generator=GenerateInputSchema)
+            _publish_alone(argument)
         except _Refusals as refusal:
             parts = (argument.written, *get_args(argument.written))
             is_plain = any(is_plain_class(part) for part in parts)
@@ -268,6 +271,15 @@ def _blame(arguments: list[_Argument], error: Exception, *, label: str) -> Inval
                 f" ({_shorten(refusal)}); {remedy}"
             )
     return InvalidSignature(f"{label}: the parameters cannot be published ({_shorten(error)})")
+
+
+def _publish_alone(argument: _Argument) -> None:
+    """Publish one parameter: as a type, whose faults pydantic tells shortest, and as a key, where an alias counts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
+        TypeAdapter(argument.annotation).json_schema(schema_generator=GenerateInputSchema)
+    key = typing_extensions.TypedDict("key", {argument.name: argument.annotation})  # type: ignore[misc]  # as above
+    TypeAdapter(key).json_schema(schema_generator=GenerateInputSchema)
 
 
 def _show_type(annotation: Any) -> str:
@@ -298,6 +310,10 @@ def _make_binder(
         published: examine(field, definitions)
         for published, field in zip(schema["properties"], fields.values(), strict=True)
     }
+    growths = {
+        published: measure_growth(field, definitions)
+        for published, field in zip(schema["properties"], fields.values(), strict=True)
+    }
     return SignatureBinder(
         tool_name,
         # without prebuilt parts: nested models bring validators of their own, which are not restricted
@@ -308,6 +324,7 @@ def _make_binder(
         positional=[(one.name, one.default) for one in arguments if one.is_positional],
         asks_schema=not all(one.is_proven or one.is_lenient for one in facts.values()),
         looks_for_infinity=any(one.holds_any for one in facts.values()),
+        growths={name: growth for name, growth in growths.items() if growth is not None},
     )
 
 
@@ -335,6 +352,8 @@ def _build_by_hand(
 ) -> Parameters:
     """Publish a schema as it is, and hand the arguments over as they are."""
     what = f"tool {tool_name!r}, input schema"
+    if not isinstance(schema, dict):
+        raise InvalidDefinition(f"{what}: expected a JSON Schema as a dict, got {name_type(schema)} ({show(schema)})")
     compiled = CompiledSchema.compile(schema, what=what)
     if schema.get("type") != "object":
         raise InvalidDefinition(f"{what}: its root must be of type 'object', got {schema.get('type')!r:.80}")

@@ -91,6 +91,18 @@ def find_schema_problems(
     return sort_problems(problems, names)
 
 
+def name_depth(argument: str, depth: int, *, limit: int) -> ArgumentProblem:
+    """Name an argument that is nested too deep for the alternatives its type tries at every level.
+
+    Args:
+        argument: Its name.
+        depth: Arrays and objects inside one another in it.
+        limit: As many can be checked of a value of that size.
+    """
+    message = f"expected at most {limit} levels inside one another in a value of this size, got {depth}"
+    return _problem((argument,), f"{message}; send fewer levels")
+
+
 def _problem(path: Path, message: str) -> ArgumentProblem:
     argument = str(path[0]) if path else None
     is_of_itself = len(path) == 1
@@ -186,7 +198,7 @@ def expect(error: ErrorDetails, *, hides: bool = False) -> str:
     sentence = EXPECTATIONS.get(error["type"])
     if sentence is None:
         form = _TYPES_OF_PYDANTIC.get(error["type"])
-        return f"expected {form}" if form else error["msg"]
+        return f"expected {form}" if form else error["msg"].strip() or _UNSAID
     refinement = None if hides else _REFINEMENTS.get(str(context.get("error")))
     filled = sentence.format_map({key: cut(str(value)) for key, value in context.items()})
     return f"{filled} {refinement}" if refinement else filled
@@ -200,8 +212,11 @@ def _pass_on(error: ErrorDetails, cause: object) -> str:
         return "expected an IP address or network as text (192.0.2.1, 2001:db8::1, 192.0.2.0/24)"
     if error["msg"].startswith("value is not a valid email address"):
         return f"expected {form_named('email')}"
-    return str(cause)
+    return str(cause).strip() or _UNSAID
 
+
+_UNSAID = "does not fit a check of the tool's author"
+"""Said of a value that an author's validator refuses without a word (`assert x > 0`)."""
 
 _SELF_CONTAINED = _ABSENT | {
     "extra_forbidden",
