@@ -6,13 +6,13 @@ ends the process.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+import msgspec
 
 from twofold.contract.document import ANY_ITEM, ANY_PROPERTY, SAME, Document, Subschema
 
 
-@dataclass(slots=True)
-class _Cost:
+class _Cost(msgspec.Struct):
     """What a subschema costs.
 
     Attributes:
@@ -23,7 +23,7 @@ class _Cost:
 
     tries: int = 1
     chain: int = 1
-    below: Counter[str] = field(default_factory=Counter)
+    below: Counter[str] = msgspec.field(default_factory=Counter)
 
     @property
     def peak(self) -> int:
@@ -37,8 +37,7 @@ class _Cost:
         return most
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """What a schema costs at most.
 
     Attributes:

@@ -1,14 +1,14 @@
 """The JSON Schema dialects a schema may be written in."""
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from twofold.contract.plain import cut
 from twofold.errors import InvalidDefinition
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """A dialect, as far as finding references needs to know it.
 
     Attributes:

@@ -5,8 +5,9 @@ published meta-schemas (which jsonschema-rs carries with it), or it is a fault.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import msgspec
 
 from twofold.contract.dialect import Dialect, read_dialect
 from twofold.contract.plain import Path, cut, format_pointer
@@ -56,8 +57,7 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _KNOWN_DOCUMENTS = ("https://json-schema.org/draft/", "http://json-schema.org/draft-0")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A subschema that another one applies.
 
     Attributes:
@@ -79,8 +79,7 @@ class Part:
         return place
 
 
-@dataclass(slots=True, eq=False)
-class Subschema:
+class Subschema(msgspec.Struct, eq=False):
     """One schema within a document.
 
     Attributes:
@@ -93,7 +92,7 @@ class Subschema:
     path: Path
     schema: Schema
     uri: str
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Part] = msgspec.field(default_factory=list)
 
     @property
     def pointer(self) -> str:

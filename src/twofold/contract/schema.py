@@ -5,11 +5,11 @@ network are not to be followed; depth and cost are to be bounded.
 """
 
 import json
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
+import msgspec
 
 from twofold.contract.cost import measure_cost
 from twofold.contract.dialect import read_dialect
@@ -48,8 +48,7 @@ _BACKTRACK_LIMIT = 100_000
 """Steps of a pattern that needs look-around or back-references; all others run in linear time anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One way in which a value does not fit a schema.
 
     Attributes:

@@ -7,9 +7,9 @@ at once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 from pydantic_core import from_json
 
 from twofold.protocol.structs import Json
@@ -46,8 +46,7 @@ _Tries: TypeAlias = dict[int, int]
 """By the id of a container's node: how often one value some levels inside it is tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """What judging one argument costs.
 
     Attributes:
@@ -61,8 +60,7 @@ class Load:
     is_light: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(msgspec.Struct, frozen=True):
     """How the work grows with the levels of a value.
 
     Attributes:

@@ -10,9 +10,9 @@ import inspect
 import types
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
+import msgspec
 import typing_extensions
 from pydantic import Field, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation
@@ -40,8 +40,7 @@ _Refusals = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeEr
 UnknownArguments: TypeAlias = Literal["refuse", "ignore"]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(msgspec.Struct, frozen=True):
     """What a tool takes.
 
     Attributes:
@@ -95,8 +94,7 @@ def build_parameters(
     return Parameters(schema, context_name, binder.bind)
 
 
-@dataclass(frozen=True, slots=True)
-class _Argument:
+class _Argument(msgspec.Struct, frozen=True):
     """A parameter that a call fills.
 
     Attributes:

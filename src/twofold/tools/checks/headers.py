@@ -7,9 +7,9 @@ Source: MCP 2026-07-28, Tools, "x-mcp-header", and Streamable HTTP, "Custom Head
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
@@ -31,8 +31,7 @@ _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "d
 _Place: TypeAlias = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """Marks a parameter whose value HTTP clients mirror: `region: Annotated[str, Header("Region")]`.
 
     Args:
@@ -53,8 +52,7 @@ class Header:
         return schema
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderParameter:
+class HeaderParameter(msgspec.Struct, frozen=True):
     """A parameter that is mirrored.
 
     Attributes:

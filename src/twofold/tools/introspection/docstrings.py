@@ -7,7 +7,8 @@ the source; the model sees parameters in the schema, so the description leaves t
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 _PARAMETER_SECTIONS = "Args|Arguments|Params|Parameters|Other Parameters|Keyword Args|Keyword Arguments"
 _OTHER_SECTIONS = "Return|Returns|Yield|Yields|Raise|Raises|Exceptions|Except|Warns"
@@ -26,8 +27,7 @@ _STYLES = {
 """How a section on parameters shows, by the library's name for the style."""
 
 
-@dataclass(frozen=True, slots=True)
-class Docstring:
+class Docstring(msgspec.Struct, frozen=True):
     """A docstring taken apart.
 
     Attributes:
@@ -36,7 +36,7 @@ class Docstring:
     """
 
     description: str
-    parameters: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_docstring(text: str | None) -> Docstring:
