@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-import secrets
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeAlias
@@ -277,7 +277,7 @@ class Connection:
         return answer if is_wanted else None
 
     def _answer_fault(self, request_id: RequestId, what: str) -> bytes:
-        reference = secrets.token_hex(4)
+        reference = os.urandom(4).hex()
         logger.exception("a fault of the server's own while answering %s, reference %s", what, reference)
         return encode_error(request_id, InternalError(f"the server failed to answer (reference {reference})"))
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
+import os
 import re
-import secrets
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -85,7 +85,7 @@ def _answer_failure(tool: Tool, failure: BaseException) -> Faces:
             raise each
     if all(isinstance(each, ToolError) for each in failures):
         return error_faces("\n".join(_tell(tool, each) for each in failures))
-    reference = secrets.token_hex(4)
+    reference = os.urandom(4).hex()
     trace = (type(failure), failure, _from_author(failure.__traceback__))
     logger.error("tool %r crashed, reference %s", tool.name, reference, exc_info=trace)
     shown = f": {type(failure).__name__}: {_text_of(failure)}" if tool.expose_errors else ""

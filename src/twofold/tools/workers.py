@@ -5,6 +5,7 @@ alive after its client has gone. These are daemon threads, started when none is 
 """
 
 import asyncio
+import collections
 import contextlib
 import contextvars
 import queue
@@ -36,7 +37,7 @@ class Workers:
     def __init__(self, max_threads: int = MAX_THREADS) -> None:
         self._max_threads = max_threads
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
+        self._idle: collections.deque[None] = collections.deque()  # one entry a thread; both ends are atomic
         self._count = 0
 
     @property
@@ -57,7 +58,9 @@ class Workers:
         Raises:
             ToolError: Every thread is taken by something that does not end.
         """
-        if not self._idle.acquire(blocking=False):
+        try:
+            self._idle.pop()
+        except IndexError:
             self._start_thread(on_end)
         loop = asyncio.get_running_loop()
         future = loop.create_future()
@@ -90,7 +93,7 @@ class Workers:
                     value = job.run()
             except BaseException as error:  # noqa: BLE001 - whatever it is, the waiting call must learn of it
                 failure = error
-            self._idle.release()  # before the outcome is known: whoever learns of it may submit at once
+            self._idle.append(None)  # before the outcome is known: whoever learns of it may submit at once
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
                 job.loop.call_soon_threadsafe(_settle, job, value, failure)
             del job, value, failure  # an idle thread keeps nothing of the last call alive
