@@ -487,3 +487,68 @@ async def test_a_handshake_revision_named_in_a_request_is_told_how_it_opens():
     async with Peer(make_server()) as peer:
         with pytest.raises(Refused, match="it opens with initialize"):
             await peer.request("tools/list", peer.params(protocolVersion="2025-11-25"))
+
+
+@pytest.mark.parametrize("failure", [SystemExit(2), KeyboardInterrupt(), Odd("x"), ValueError("x")])
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_tool_with_a_deadline_fails_as_one_without(failure, is_async):
+    """`argparse` and `click` raise SystemExit; a task that raises it would take the event loop with it."""
+    mcp = make_server()
+
+    async def later() -> str:
+        raise failure
+
+    def now() -> str:
+        raise failure
+
+    mcp.add_tool(later if is_async else now, name="fail", timeout_seconds=20)
+    async with Peer(mcp) as peer:
+        assert text_of(await peer.call("fail")).startswith("Error executing tool fail (reference ")
+        assert text_of(await peer.call("add", {"a": 1, "b": 1})) == "2"
+
+
+async def test_a_large_batch_of_blocking_calls_is_answered_whole():
+    mcp = make_server()
+
+    @mcp.tool()
+    def block(number: int) -> int:
+        return number
+
+    async with Peer(mcp, "2025-03-26") as peer:
+        messages = [
+            {"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "block", "arguments": {"number": n}}}
+            for n in range(600)
+        ]
+        peer.connection.receive(json.dumps(messages).encode())
+        await peer.connection.close(grace_seconds=30)
+        (line,) = [line for line in peer.sent if line.startswith(b"[")]
+        assert [text_of(answer["result"]) for answer in json.loads(line)] == [str(n) for n in range(600)]
+        assert peer.connection.running == 0
+
+
+async def test_an_element_of_a_batch_that_cancels_itself_is_answered():
+    mcp = make_server()
+
+    @mcp.tool()
+    async def suicidal() -> str:
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+        return ""
+
+    async with Peer(mcp, "2025-03-26") as peer:
+        listen = {
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+            "notifications": {},
+        }
+        messages = [
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "suicidal"}},
+            {"jsonrpc": "2.0", "id": 2, "method": "subscriptions/listen", "params": listen},
+        ]
+        peer.connection.receive(json.dumps(messages).encode())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        (line,) = [line for line in peer.sent if line.startswith(b"[")]
+        assert [(answer["id"], answer["error"]["code"]) for answer in json.loads(line)] == [(1, -32603), (2, -32600)]

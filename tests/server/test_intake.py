@@ -131,18 +131,40 @@ async def test_reading_stops_only_when_no_refusal_could_be_written(monkeypatch):
         assert (changes, peer.intake.is_full) == ([False], False)
 
 
-async def test_an_id_that_waits_is_in_use():
+async def test_an_id_that_waits_is_in_use_and_its_cancellation_means_the_one_that_runs():
+    mcp, _ = make_server()
+    async with Throttled(mcp) as peer:
+        for number in range(MAX_RUNNING):
+            peer.send("tools/call", peer.params({"name": "wait"}), id=f"w{number}")
+        peer.send("tools/call", peer.params({"name": "wait"}), id="same")
+        second = peer.send("tools/call", peer.params({"name": "wait"}), id="same")
+        assert (await second)["error"]["code"] == -32600
+        peer.send("tools/call", peer.params({"name": "wait"}), id="w0")
+        peer.notify("notifications/cancelled", {"requestId": "w0"})
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not peer.connection_itself.is_running("w0") or peer.connection_itself.is_running("same")
+
+
+async def test_a_doubled_id_costs_nothing_unbounded_while_nothing_can_be_written():
     mcp, _ = make_server()
     async with Throttled(mcp) as peer:
         peer.has_room = False
-        first = peer.send("tools/list", id="same")
-        second = peer.send("tools/list", id="same")
-        assert (await second)["error"]["code"] == -32600
+        for _ in range(5):
+            peer.send("tools/list", id="same")
+        assert peer.sent == []
         peer.has_room = True
         peer.intake.release()
-        await asyncio.sleep(0)
-        assert not first.done()
-        assert len(peer.unasked) == 1
+        assert len(peer.sent) == 5
+
+
+async def test_a_client_can_ask_how_the_server_is_while_every_place_is_taken():
+    mcp, _ = make_server()
+    async with Throttled(mcp, "2025-06-18") as peer:
+        for number in range(MAX_RUNNING + 1):
+            peer.send("tools/call", peer.params({"name": "wait"}), id=f"w{number}")
+        assert await peer.request("ping", {}) == {}
+        assert list(await peer.list()) == ["wait", "quick"]
 
 
 async def test_what_waits_when_the_client_has_gone_is_still_answered():

@@ -94,6 +94,33 @@ async def wait() -> str:
     await asyncio.sleep(600)
     return ""
 
+@mcp.tool(timeout_seconds=600)
+async def cleans_up() -> str:
+    try:
+        await asyncio.sleep(600)
+    finally:
+        await asyncio.sleep(0.05)
+        sys.stderr.write("cleaned up\\n")
+    return ""
+
+@mcp.tool()
+async def thread() -> str:
+    await asyncio.to_thread(time.sleep, 600)
+    return ""
+
+@mcp.tool()
+async def blocks_the_loop() -> str:
+    sys.stderr.write("blocking\\n")
+    time.sleep(600)
+    return ""
+
+@mcp.tool()
+async def leaves_tasks() -> str:
+    async def fail():
+        raise RuntimeError("x" * 5000)
+    asyncio.create_task(fail())
+    return "left"
+
 @mcp.tool()
 def crash(size: int) -> str:
     raise ValueError("x" * size)
@@ -318,6 +345,30 @@ def test_answers_nobody_takes_do_not_keep_the_process(process):
     assert process.popen.wait(20) == 0
 
 
+def test_a_call_with_a_deadline_cleans_up_when_the_client_has_gone(process):
+    process.send("tools/call", {"name": "cleans_up"}, id=1)
+    assert process.call("quick", id=2) == "now"
+    assert process.end() == 0
+    assert b"cleaned up\n" in process.stderr
+
+
+def test_a_thread_that_does_not_end_does_not_keep_the_process(process):
+    process.send("tools/call", {"name": "thread"}, id=1)
+    assert process.call("quick", id=2) == "now"
+    assert process.end() == 0
+
+
+def test_a_second_signal_ends_a_server_whose_loop_is_blocked(process):
+    process.send("tools/call", {"name": "blocks_the_loop"}, id=1)
+    while b"blocking\n" not in process.stderr:
+        threading.Event().wait(0.01)
+    process.popen.send_signal(signal.SIGTERM)
+    while process.popen.poll() is None:  # the first is taken note of between two steps of the interpreter
+        process.popen.send_signal(signal.SIGTERM)
+        threading.Event().wait(0.05)
+    assert process.popen.returncode == -signal.SIGTERM
+
+
 def test_a_stderr_nobody_reads_stops_neither_calls_nor_the_end():
     """stdio: the client may ignore the server's stderr."""
     code = SERVER.replace('print("said before serving")', "")
@@ -334,7 +385,8 @@ def test_a_stderr_nobody_reads_stops_neither_calls_nor_the_end():
             "io.modelcontextprotocol/clientCapabilities": {},
         }
         for number in range(100):
-            params = {"name": "crash", "arguments": {"size": 5000}, "_meta": meta}
+            crash = {"name": "crash", "arguments": {"size": 5000}, "_meta": meta}
+            params = crash if number % 2 else {"name": "leaves_tasks", "_meta": meta}
             message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
             popen.stdin.write(json.dumps(message).encode() + b"\n")
         popen.stdin.flush()

@@ -39,7 +39,9 @@ UNREADABLE_ID = "unreadable"
 """Stands in an error about a message whose id could not be read, where the revision insists on one."""
 
 MAX_BATCH = 1000
-"""Messages in one batch; they run side by side."""
+"""Messages in one batch."""
+BATCH_PLACES = 64
+"""Of these, so many at once: a batch takes no more of the server than as many requests by themselves would."""
 CANCEL_SECONDS = 1.0
 """So long a cancelled call may take to clean up while the server ends."""
 
@@ -111,13 +113,15 @@ class Connection:
         self._stopped: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._running_in_batches = 0
+        self._is_closing = False
         self._change_is_due = False
         self.on_ended: Callable[[], None] | None = None
 
     @property
     def running(self) -> int:
         """How many requests are being worked on; subscriptions only wait."""
-        return len(self._tasks) - len(self.subscriptions)
+        return len(self._tasks) - len(self.subscriptions) + self._running_in_batches
 
     def receive(self, line: bytes) -> None:
         """Take one line from the peer."""
@@ -132,11 +136,15 @@ class Connection:
             self._spawn(self._respond(request_id, work), request_id)
 
     async def answer(self, line: bytes) -> bytes | None:
-        """Take one line and give back the answer to it, or None if none is owed."""
+        """Take one line and give back the answer to it, or None if none is owed; the work is done in this task."""
         pending = self._open(line)
         if pending is None or isinstance(pending, bytes):
             return pending
-        return await self._complete(*pending)
+        return await self._complete(*pending, owns_task=False)
+
+    def is_running(self, request_id: object) -> bool:
+        """Tell whether a request of this id is being worked on."""
+        return request_id in self._in_flight
 
     def send(self, method: str, params: bytes) -> None:
         """Send a notification, from any thread."""
@@ -176,15 +184,15 @@ class Connection:
         self.end_subscriptions()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace_seconds)
+        self._is_closing = True
         if self._tasks or given_up:
             logger.warning("the client has gone: %d calls were given up", len(self._tasks) + given_up)
-        self._stopped |= self._tasks
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CANCEL_SECONDS)
 
-    def _open(self, line: bytes) -> bytes | tuple[RequestId, Work] | None:
+    def _open(self, line: bytes, *, in_batch: bool = False) -> bytes | tuple[RequestId, Work] | None:
         """Read a line as far as its handler: an answer, work that will give one, or nothing."""
         try:
             message = decode_message(line)
@@ -195,7 +203,7 @@ class Connection:
             self._take_notice(message)
             return None
         try:
-            request = self._read_request(message, request_id)
+            request = self._read_request(message, request_id, in_batch=in_batch)
             result = self.handlers[request.method](self, request)
         except ProtocolError as error:
             return encode_error(request_id, error)
@@ -205,12 +213,14 @@ class Connection:
             return encode_result(request_id, result)
         return request_id, result
 
-    def _read_request(self, message: Message, request_id: RequestId) -> Request:
+    def _read_request(self, message: Message, request_id: RequestId, *, in_batch: bool) -> Request:
         try:
             params = _decode_params(message.params)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidParams(f"{message.method}: the params do not fit: {error}") from None
         codec = self._choose_codec(message.method, params.meta)
+        if in_batch and codec is not self.session:
+            raise InvalidRequest(f"{message.method}: a batch holds messages of its session's revision only")
         if message.method not in codec.methods:
             raise MethodNotFound(f"method {message.method!r:.80} is not served in revision {codec.revision}")
         if request_id in self._in_flight:
@@ -254,8 +264,14 @@ class Connection:
         elif not message.method:
             logger.warning("a response to no request of ours was ignored")
 
-    async def _complete(self, request_id: RequestId, work: Work) -> bytes | None:
-        """Do a request's work in this task; None if it was cancelled meanwhile, since then nobody wants it."""
+    async def _complete(self, request_id: RequestId, work: Work, *, owns_task: bool) -> bytes | None:
+        """Do a request's work in this task; None if it was cancelled meanwhile, since then nobody wants it.
+
+        Args:
+            request_id: The request's.
+            work: What there is to do.
+            owns_task: The task is of our making, so that nobody but us may cancel it.
+        """
         task = asyncio.current_task()
         if task is not None:
             self._in_flight[request_id] = task
@@ -264,7 +280,7 @@ class Connection:
         except ProtocolError as error:
             answer = encode_error(request_id, error)
         except asyncio.CancelledError:
-            if task is None or task in self._stopped or task not in self._tasks:
+            if task is None or task in self._stopped or self._is_closing or not owns_task:
                 raise
             task.uncancel()  # nobody outside did: the tool cancelled the task it runs in
             answer = self._answer_fault(request_id, "a request that cancelled itself")
@@ -282,7 +298,7 @@ class Connection:
         return encode_error(request_id, InternalError(f"the server failed to answer (reference {reference})"))
 
     async def _respond(self, request_id: RequestId, work: Work) -> None:
-        answer = await self._complete(request_id, work)
+        answer = await self._complete(request_id, work, owns_task=True)
         if answer is not None:
             self.writer.write(answer)
             await self.writer.drain()
@@ -301,16 +317,26 @@ class Connection:
         except ProtocolError as error:
             self.writer.write(self._encode_refusal(None, error))
             return
-        answers = await asyncio.gather(*(self._answer_element(element) for element in elements))
+        places = asyncio.Semaphore(BATCH_PLACES)
+        taken = min(len(elements), BATCH_PLACES) - 1  # the batch's own task counts as one already
+        self._running_in_batches += taken
+        try:
+            answers = await asyncio.gather(*(self._answer_element(element, places) for element in elements))
+        finally:
+            self._running_in_batches -= taken
         owed = [answer for answer in answers if answer is not None]
         if owed:
             self.writer.write(b"[" + b",".join(owed) + b"]")
             await self.writer.drain()
 
-    async def _answer_element(self, element: bytes) -> bytes | None:
+    async def _answer_element(self, element: bytes, places: asyncio.Semaphore) -> bytes | None:
         """Answer one message of a batch, in a task of its own, so that it can be cancelled alone."""
         try:
-            return await self.answer(element)
+            async with places:
+                pending = self._open(element, in_batch=True)
+                if pending is None or isinstance(pending, bytes):
+                    return pending
+                return await self._complete(*pending, owns_task=True)
         except asyncio.CancelledError:
             return None
 

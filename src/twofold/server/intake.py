@@ -21,6 +21,10 @@ MAX_WAITING_BYTES = 16 * 1024 * 1024
 """What may wait; beyond either bound a request is answered with an error that says to come again."""
 
 
+_WORK = frozenset({"tools/call", "subscriptions/listen"})
+"""Methods that take time; the others are answered at once, so that a client can ask how the server is."""
+
+
 class Outlet(Protocol):
     """What tells whether the peer takes its answers."""
 
@@ -65,7 +69,10 @@ class Intake:
             self._keep(object(), line)
             return
         if message.method and message.id is not msgspec.UNSET:
-            self._keep(message.id, line)
+            if message.method not in _WORK and self._outlet.has_room:
+                self._connection.receive(line)  # answered at once, without a place of its own
+            else:
+                self._keep(message.id, line)
         elif message.method != "notifications/cancelled" or not self._drop(read_cancelled(message)):
             self._connection.receive(line)
 
@@ -103,6 +110,8 @@ class Intake:
 
     def _keep(self, key: Hashable, line: bytes) -> None:
         request_id = key if isinstance(key, int | str) else None
+        if key in self._waiting and not self._outlet.has_room:
+            key = object()  # refused in its turn: now the refusal could not be written
         if key in self._waiting:
             error: ProtocolError = InvalidRequest(f"the id {key!r:.80} is in use by a request that is not answered yet")
             self._connection.refuse(request_id, error)
@@ -115,6 +124,8 @@ class Intake:
             self._waiting_bytes += len(line)
 
     def _drop(self, request_id: Hashable) -> bool:
+        if self._connection.is_running(request_id):  # the one that runs is meant, not a second one of its id
+            return False
         line = self._waiting.pop(request_id, None)
         if line is None:
             return False

@@ -9,21 +9,27 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from twofold.server.connection import Connection, Writer
 from twofold.server.intake import Intake
+from twofold.tools.run import wait_for_left
 from twofold.transports.stdio import LineWriter, Streams, claim_streams, serve_lines
 
 LOOK_SECONDS = 0.25
 """So often it is looked whether the client has gone while the server is still starting."""
+TEARDOWN_SECONDS = 5.0
+"""So long the lifespan may take to close."""
 END_SECONDS = 1.0
 """So long what is left at the end may take before the process ends without it."""
 MAX_LOG_RECORDS = 1000
 """Records that wait for a slow reader of stderr; later ones are dropped, and counted."""
 
 _logger = logging.getLogger("twofold")
+_LOGGERS = (_logger, logging.getLogger("asyncio"))  # the latter tells of tasks that tools left behind
 
 
 class Servable(Protocol):
@@ -55,12 +61,17 @@ def serve_stdio(server: Servable) -> None:
         raise RuntimeError("mcp.run() has an event loop of its own; call it outside async code")
     with claim_streams() as streams, _LogThread() as log:
         loop = asyncio.new_event_loop()
+        executor = ThreadPoolExecutor(thread_name_prefix="asyncio")  # what tools use with `asyncio.to_thread`
+        loop.set_default_executor(executor)
+        stop = asyncio.Event()
         try:
             asyncio.set_event_loop(loop)
-            loop.run_until_complete(_serve(server, streams))
+            with _heed_signals(loop, stop):
+                loop.run_until_complete(_serve(server, streams, stop))
         finally:
             is_stuck = _end_loop(loop)
             asyncio.set_event_loop(None)
+            is_stuck |= not _end_threads(executor)
             is_stuck |= not log.finish()
     if is_stuck:
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -68,52 +79,71 @@ def serve_stdio(server: Servable) -> None:
         os._exit(0)
 
 
-async def _serve(server: Servable, streams: Streams) -> None:
+async def _serve(server: Servable, streams: Streams, stop: asyncio.Event) -> None:
     """Start, serve, end; a signal or a client that has gone ends it at whatever stage."""
-    stop = asyncio.Event()
-    _heed_signals(stop)
-    started = asyncio.Event()
-    serving = asyncio.create_task(_serve_live(server, streams, stop=stop, started=started))
-    starting = asyncio.create_task(started.wait())
+    started, ended = asyncio.Event(), asyncio.Event()
+    serving = asyncio.create_task(_serve_live(server, streams, stop=stop, started=started, ended=ended))
+    starting, ending = asyncio.create_task(started.wait()), asyncio.create_task(ended.wait())
     while not (started.is_set() or serving.done() or stop.is_set() or _has_gone(streams.input_fd)):
         await asyncio.wait({serving, starting}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     starting.cancel()
-    if not started.is_set():
+    if started.is_set():
+        await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({serving}, timeout=TEARDOWN_SECONDS)
+    ending.cancel()
+    if not serving.done():
         serving.cancel()
         await asyncio.wait({serving}, timeout=END_SECONDS)
-        if not serving.done() or serving.cancelled():
-            return
-    await serving
+    failure = serving.result() if serving.done() and not serving.cancelled() else None
+    if failure is not None:
+        raise failure
 
 
-async def _serve_live(server: Servable, streams: Streams, *, stop: asyncio.Event, started: asyncio.Event) -> None:
+async def _serve_live(
+    server: Servable, streams: Streams, *, stop: asyncio.Event, started: asyncio.Event, ended: asyncio.Event
+) -> BaseException | None:
+    """Serve with the lifespan open; give back what it raised, since a task that raises SystemExit ends the loop."""
     opened: list[Connection] = []
 
     def connect(writer: LineWriter) -> Intake:
         opened.append(server.connect(writer))
         return Intake(opened[-1], writer)
 
-    async with server.live():
-        started.set()
-        try:
-            await serve_lines(streams, connect, stop=stop)
-        finally:
-            for connection in opened:
-                server.disconnect(connection)
+    try:
+        async with server.live():
+            started.set()
+            try:
+                await serve_lines(streams, connect, stop=stop)
+                await wait_for_left(END_SECONDS)
+            finally:
+                ended.set()
+                for connection in opened:
+                    server.disconnect(connection)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as failure:  # noqa: BLE001 - raised again by who started this task
+        return failure
+    return None
 
 
-def _heed_signals(stop: asyncio.Event) -> None:
-    """End in order at the first SIGINT or SIGTERM; the second has its usual effect."""
-    loop = asyncio.get_running_loop()
+@contextlib.contextmanager
+def _heed_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> Iterator[None]:
+    """End in order at the first SIGINT or SIGTERM; the second has its usual effect, even if a tool blocks the loop."""
+    before: dict[int, Any] = {}
 
-    def end() -> None:
-        stop.set()
+    def end(_number: int, _frame: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+        loop.call_soon_threadsafe(stop.set)
+
+    with contextlib.suppress(ValueError):  # not the main thread
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
-            loop.add_signal_handler(number, end)
+            before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _has_gone(fd: int) -> bool:
@@ -135,9 +165,20 @@ def _end_loop(loop: asyncio.AbstractEventLoop) -> bool:
     is_stuck = any(not task.done() for task in left)
     if is_stuck:
         return True  # closing the loop under a task that still runs would only add complaints
-    loop.run_until_complete(loop.shutdown_asyncgens())
+    generators = loop.create_task(loop.shutdown_asyncgens())
+    loop.run_until_complete(asyncio.wait({generators}, timeout=END_SECONDS))
+    if not generators.done():
+        return True
     loop.close()
     return False
+
+
+def _end_threads(executor: ThreadPoolExecutor) -> bool:
+    """Tell whether what tools gave to the loop's threads has ended; the interpreter would wait for it without bound."""
+    ending = threading.Thread(target=executor.shutdown, daemon=True)
+    ending.start()
+    ending.join(END_SECONDS)
+    return not ending.is_alive()
 
 
 class _LogThread:
@@ -150,15 +191,17 @@ class _LogThread:
 
     def __enter__(self) -> "_LogThread":
         self._thread.start()
-        _logger.addFilter(self._take)
+        for logger in _LOGGERS:
+            logger.addFilter(self._take)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _logger.removeFilter(self._take)
+        for logger in _LOGGERS:
+            logger.removeFilter(self._take)
 
     def finish(self) -> bool:
         """Write what is left; tell whether that could be done in time."""
-        _logger.removeFilter(self._take)
+        self.__exit__()
         with contextlib.suppress(queue.Full):
             self._records.put(None, timeout=END_SECONDS)
         self._thread.join(END_SECONDS)
@@ -173,7 +216,7 @@ class _LogThread:
 
     def _write(self) -> None:
         while (record := self._records.get()) is not None:
-            _logger.callHandlers(record)
+            logging.getLogger(record.name).callHandlers(record)
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 text = f"{dropped} log records were dropped: stderr was not read"

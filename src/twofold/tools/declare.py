@@ -112,7 +112,7 @@ def declare_tool(function: Callable[..., Any], options: ToolOptions, *, defaults
     """
     _check_option_names(options)
     if not callable(function):
-        raise TypeError(f"a tool is made of a function, got {function!r:.80}")
+        raise TypeError(f"a tool is made of a function, got a value of type {type(function).__name__}")
     if inspect.isclass(function):
         raise InvalidSignature(f"{function!r} is a class; give a function, a method or an object with __call__")
     name = _name_of(function, options)

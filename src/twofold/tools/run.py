@@ -144,21 +144,26 @@ class Runner(msgspec.Struct, frozen=True):
         self, work: Coroutine[Any, Any, tuple[Any, bool]], timeout_seconds: float
     ) -> tuple[Any, bool]:
         """Wait for work, in a task of its own, no longer than its deadline, whether it heeds cancellation or not."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(_capture(work))
         _LEFT.add(task)
-        task.add_done_callback(_forget)
+        task.add_done_callback(_LEFT.discard)
         try:
             await asyncio.wait({task}, timeout=timeout_seconds)
-        finally:
-            is_late = not task.done()
+        except asyncio.CancelledError:  # from outside: it may clean up as if it ran in this task
             task.cancel()
-        if is_late:
+            await asyncio.wait({task})
+            raise
+        if not task.done():
+            task.cancel()
             left = "was stopped" if self.is_async else "may still be running; its answer is dropped"
             raise ToolError(
                 f"tool {self.tool_name!r} did not finish within {timeout_seconds:g} seconds and {left}; "
                 "ask for less, or try again later"
             )
-        return task.result()
+        outcome, failure = task.result()
+        if failure is not None:
+            raise failure
+        return outcome
 
     async def _run_async(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
         try:
@@ -189,10 +194,22 @@ _LEFT: set[asyncio.Future[Any]] = set()
 """Tasks past their deadline that are still unwinding; the event loop itself holds tasks only weakly."""
 
 
-def _forget(task: asyncio.Future[Any]) -> None:
-    _LEFT.discard(task)
-    if not task.cancelled():
-        task.exception()  # nobody waits for it any more
+async def _capture(
+    work: Coroutine[Any, Any, tuple[Any, bool]],
+) -> tuple[tuple[Any, bool], BaseException | None]:
+    """Hand back what is raised instead of raising it: a task that raises SystemExit takes the event loop with it."""
+    try:
+        return await work, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as failure:  # noqa: BLE001 - raised again where it is waited for
+        return (None, False), failure
+
+
+async def wait_for_left(timeout_seconds: float) -> None:
+    """Give calls past their deadline a last time to clean up, while what they use is still open."""
+    if _LEFT:
+        await asyncio.wait(_LEFT, timeout=timeout_seconds)
 
 
 def _is_pending(value: Any) -> bool:

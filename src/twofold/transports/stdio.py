@@ -294,9 +294,16 @@ def _read_file(fd: int, loop: asyncio.AbstractEventLoop, protocol: _ReaderProtoc
     with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
         with contextlib.suppress(OSError):  # a terminal that has gone ends the stream as a file's end does
             while data := os.read(fd, _READ_BYTES):
+                taken = threading.Event()
+                loop.call_soon_threadsafe(_hand_on, protocol, data, taken)
+                taken.wait()  # else it would read ahead of the event loop without a bound
                 may_read.is_open.wait()
-                loop.call_soon_threadsafe(protocol.data_received, data)
         loop.call_soon_threadsafe(protocol.ended.set)
+
+
+def _hand_on(protocol: _ReaderProtocol, data: bytes, taken: threading.Event) -> None:
+    protocol.data_received(data)
+    taken.set()
 
 
 class _Valve:
