@@ -311,6 +311,7 @@ async def test_a_batch_does_not_exist_in_other_revisions(revision):
 async def test_initialize_may_not_stand_in_a_batch():
     """2025-03-26, lifecycle: the initialize request must not be part of a batch."""
     async with Peer(make_server(), "2025-03-26", start=False) as peer:
+        peer.revision = PER_REQUEST  # before the handshake no older revision is spoken yet
         answer = await peer.raw(b'[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}]')
         assert answer["error"]["code"] == -32600
 

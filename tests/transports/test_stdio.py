@@ -456,3 +456,10 @@ async def test_run_inside_a_running_loop_is_explained():
 
     with pytest.raises(RuntimeError, match="call it outside async code"):
         MCPServer("s").run()
+
+
+def test_a_lifespan_that_does_not_close_does_not_keep_the_process():
+    code = SLOW_START.replace("await asyncio.sleep(600)\n    yield", "yield\n    await asyncio.sleep(600)")
+    assert "yield\n    await" in code
+    done = subprocess.run([sys.executable, "-c", code], input=b"", capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0
