@@ -4,6 +4,11 @@ import asyncio
 import inspect
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines are shared: no test asserts how long something takes.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.hookimpl(tryfirst=True)
