@@ -414,14 +414,15 @@ async def test_whatever_a_tool_raises_its_call_is_answered_and_the_next_one_too(
         assert text_of(await peer.call("add", {"a": 1, "b": 1})) == "2"
 
 
+async def suicidal() -> str:
+    asyncio.current_task().cancel()
+    await asyncio.sleep(0)
+    return ""
+
+
 async def test_a_tool_that_cancels_its_own_task_is_answered():
     mcp = make_server()
-
-    @mcp.tool()
-    async def suicidal() -> str:
-        asyncio.current_task().cancel()
-        await asyncio.sleep(0)
-        return ""
+    mcp.add_tool(suicidal)
 
     async with Peer(mcp) as peer:
         with pytest.raises(Refused) as caught:
@@ -529,12 +530,7 @@ async def test_a_large_batch_of_blocking_calls_is_answered_whole():
 
 async def test_an_element_of_a_batch_that_cancels_itself_is_answered():
     mcp = make_server()
-
-    @mcp.tool()
-    async def suicidal() -> str:
-        asyncio.current_task().cancel()
-        await asyncio.sleep(0)
-        return ""
+    mcp.add_tool(suicidal)
 
     async with Peer(mcp, "2025-03-26") as peer:
         listen = {

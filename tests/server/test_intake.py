@@ -131,19 +131,31 @@ async def test_reading_stops_only_when_no_refusal_could_be_written(monkeypatch):
         assert (changes, peer.intake.is_full) == ([False], False)
 
 
-async def test_an_id_that_waits_is_in_use_and_its_cancellation_means_the_one_that_runs():
+async def test_an_id_that_waits_is_in_use():
     mcp, _ = make_server()
     async with Throttled(mcp) as peer:
         for number in range(MAX_RUNNING):
             peer.send("tools/call", peer.params({"name": "wait"}), id=f"w{number}")
         peer.send("tools/call", peer.params({"name": "wait"}), id="same")
         second = peer.send("tools/call", peer.params({"name": "wait"}), id="same")
-        assert (await second)["error"]["code"] == -32600
-        peer.send("tools/call", peer.params({"name": "wait"}), id="w0")
+        assert (await second)["error"] == {
+            "code": -32600,
+            "message": "the id 'same' is in use by a request that is not answered yet",
+        }
+
+
+async def test_a_cancellation_means_the_request_that_runs_and_not_a_second_one_of_its_id():
+    """Else a call could never be taken back once its id was sent twice."""
+    mcp, release = make_server()
+    async with Throttled(mcp) as peer:
+        first = peer.send("tools/call", peer.params({"name": "wait"}), id="w0")
+        for number in range(1, MAX_RUNNING):
+            peer.send("tools/call", peer.params({"name": "wait"}), id=f"w{number}")
+        second = peer.send("tools/call", peer.params({"name": "quick"}), id="w0")
         peer.notify("notifications/cancelled", {"requestId": "w0"})
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not peer.connection_itself.is_running("w0") or peer.connection_itself.is_running("same")
+        assert text_of((await second)["result"]) == "now"  # it got the place of the one that was cancelled
+        release.set()
+        assert not first.done()
 
 
 async def test_a_doubled_id_costs_nothing_unbounded_while_nothing_can_be_written():

@@ -5,6 +5,7 @@ about requests (`notifications/cancelled`) is heard at once, whatever the load, 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
@@ -98,7 +99,8 @@ class Intake:
             if self._connection.running:
                 await self._connection.wait_for_any(left)
             else:
-                await asyncio.wait({asyncio.ensure_future(self._outlet.drain())}, timeout=left)
+                with contextlib.suppress(TimeoutError):  # the peer takes nothing more
+                    await asyncio.wait_for(self._outlet.drain(), left)
             self.release()
         await self._connection.close(grace_seconds=max(0.0, end - loop.time()), given_up=len(self._waiting))
 

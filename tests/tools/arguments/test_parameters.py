@@ -129,8 +129,8 @@ def test_everything_a_parameter_says_is_published() -> None:
         kind: Literal["a", "b"] = "a",
         when: datetime.date = datetime.date(2026, 1, 2),
         count: int = Field(default=3, ge=1, description="How many."),
-        anything=None,  # type: ignore[no-untyped-def]
-        maybe: str = None,  # type: ignore[assignment]  # noqa: RUF013
+        anything=None,
+        maybe: str = None,  # noqa: RUF013
         odd: object = object(),
     ) -> None:
         """Take.

@@ -142,14 +142,14 @@ def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def make_typed_dict(fields: dict[str, tuple[Any, bool]]) -> Any:
-    return typing_extensions.TypedDict(  # type: ignore[operator]
+    return typing_extensions.TypedDict(
         "Made", {n: t if required else typing_extensions.NotRequired[t] for n, (t, required) in fields.items()}
     )
 
 
 def make_model(fields: dict[str, tuple[Any, bool]]) -> Any:
     safe = {name + "_": (t, ... if required else None) for name, (t, required) in fields.items()}
-    return create_model("MadeModel", **safe)  # type: ignore[call-overload]
+    return create_model("MadeModel", **safe)
 
 
 def make_data_class(fields: dict[str, tuple[Any, bool]]) -> Any:
@@ -235,7 +235,7 @@ def near_objects(draw: st.DrawFn, schema: dict[str, Any], root: dict[str, Any], 
 def build(types: dict[str, Any], defaults: set[str]) -> Parameters:
     def take(**kwargs: Any) -> None: ...
 
-    take.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    take.__signature__ = inspect.Signature(
         [
             inspect.Parameter(
                 name,

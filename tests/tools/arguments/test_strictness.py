@@ -12,7 +12,7 @@ from twofold.tools.arguments.strictness import restrict
 INTEGER = TypeAliasType("INTEGER", int)
 BYTES = TypeAliasType("BYTES", bytes)
 CHOICE = TypeAliasType("CHOICE", Literal[1, 2])
-EITHER = TypeAliasType("EITHER", int | float)  # type: ignore[type-arg]
+EITHER = TypeAliasType("EITHER", int | float)
 
 
 @pytest.mark.parametrize(

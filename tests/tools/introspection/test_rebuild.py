@@ -72,7 +72,7 @@ class Right(TypedDict):
 
 
 class Closed(TypedDict):
-    __pydantic_config__ = {"extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
     a: int
 
 
@@ -249,7 +249,7 @@ def test_undefined_name_in_a_class_is_named() -> None:
     """An annotation that cannot be resolved is refused, with class and name."""
 
     class Broken(TypedDict):
-        a: "Missing"  # type: ignore[name-defined]  # noqa: F821
+        a: "Missing"  # noqa: F821
 
     with pytest.raises(InvalidSignature, match=r"class '.*Broken'.*names 'Missing'"):
         rebuild(Broken)
@@ -257,11 +257,11 @@ def test_undefined_name_in_a_class_is_named() -> None:
 
 @dataclass
 class Unfinished:
-    a: "Missing"  # type: ignore[name-defined]  # noqa: F821
+    a: "Missing"  # noqa: F821
 
 
 class UnfinishedModel(BaseModel):
-    a: "list[Missing]"  # type: ignore[name-defined]  # noqa: F821
+    a: "list[Missing]"  # noqa: F821
 
 
 class UnfinishedInside(BaseModel):

@@ -94,7 +94,7 @@ def test_explicit_signature_counts() -> None:
     @functools.wraps(plain)
     def wrapper(*args: Any) -> None: ...
 
-    wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    wrapper.__signature__ = inspect.Signature(
         [inspect.Parameter("c", inspect.Parameter.KEYWORD_ONLY, annotation="list[int]")]
     )
     assert resolve_hints(wrapper) == {"c": list[int]}
@@ -121,7 +121,7 @@ def test_local_names_are_found_while_their_function_runs() -> None:
 def test_undefined_name_is_refused_with_function_and_name() -> None:
     """An annotation that cannot be resolved is an error at registration that names both."""
 
-    def broken(a: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+    def broken(a: Missing) -> None: ...  # noqa: F821
 
     with pytest.raises(InvalidSignature, match=r"function 'broken'.* names 'Missing', which is not defined"):
         resolve_hints(broken)

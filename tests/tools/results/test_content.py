@@ -154,7 +154,7 @@ def test_a_list_that_holds_itself_is_refused_by_place() -> None:
         (list[ContentBlock], {}),
         (list, {"structured_output": False}),
     ):
-        returns = build_returns(annotation, tool_name="t", function_name="f", **options)  # type: ignore[arg-type]
+        returns = build_returns(annotation, tool_name="t", function_name="f", **options)
         for value, place in ((_cycle("a"), "[1][0]"), (_cycle(IMAGE), "[1][0]")):
             with pytest.raises(ResultRefused, match="it holds itself, so it has no end") as caught:
                 returns.render(value)

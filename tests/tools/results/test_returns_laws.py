@@ -76,7 +76,7 @@ class Awkward(BaseModel):
 
 class Narrow(Leaf):
     extra: int = 5
-    weight: str = "heavy"  # type: ignore[assignment]
+    weight: str = "heavy"
 
 
 ATOMS: list[tuple[Any, st.SearchStrategy[Any]]] = [
@@ -171,7 +171,7 @@ def _make_record(kind: str, inner: Any, other: Any, *, values: Any, others: Any)
     if kind == "class":
         made: Any = dataclasses.make_dataclass("Made", [("first", inner), ("second", other)])
         return made, pairs.map(lambda pair: made(*pair))
-    typed: Any = TypedDict("Made", {"first": inner, "second": NotRequired[other]})  # type: ignore[misc]
+    typed: Any = TypedDict("Made", {"first": inner, "second": NotRequired[other]})
     return typed, pairs.map(lambda pair: {"first": pair[0], "second": pair[1]}) | values.map(lambda v: {"first": v})
 
 

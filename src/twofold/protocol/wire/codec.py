@@ -22,10 +22,10 @@ class Codec(Protocol):
     def revision(self) -> str: ...  # noqa: D102 - the attributes stand in the class docstring
 
     @property
-    def methods(self) -> frozenset[str]: ...  # noqa: D102
+    def methods(self) -> frozenset[str]: ...  # noqa: D102 - see above
 
     @property
-    def allows_any_root(self) -> bool: ...  # noqa: D102
+    def allows_any_root(self) -> bool: ...  # noqa: D102 - see above
 
     def opening_result(self) -> bytes:
         """Answer the request a client opens with: `server/discover`, or `initialize`."""

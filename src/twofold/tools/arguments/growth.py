@@ -6,14 +6,14 @@ memory there is. Alternatives of different kinds (an object, an array, a scalar)
 at once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
 from pydantic_core import from_json
 
 from twofold.protocol.structs import Json
-from twofold.tools.arguments.strictness import Node, parts_for_json
+from twofold.tools.arguments.strictness import Node, parts_for_json, walk_type
 
 _FREE_TRIES = 16
 """So often any value may be tried: that multiplies the time, but no more than a union of 16 objects does."""
@@ -112,7 +112,7 @@ def measure_growth(node: Node, definitions: Mapping[str, Node]) -> Growth | None
     Returns:
         None where the work stays in proportion to the value, however deep it is, as with nearly all types.
     """
-    nodes = list(_gather(node, definitions)) if definitions else []
+    nodes = list(walk_type(node, definitions)) if definitions else []
     if not any(one.get("type") == "union" for one in nodes):
         return None
     containers = [one for one in nodes if one.get("type") in _CONTAINERS]
@@ -128,21 +128,6 @@ def measure_growth(node: Node, definitions: Mapping[str, Node]) -> Growth | None
             break
         inside = deeper
     return Growth(tuple(levels), reads_text=any(one.get("type") == "json" for one in nodes))
-
-
-def _gather(root: Node, definitions: Mapping[str, Node]) -> Iterator[Node]:
-    """Go through everything a type is made of, each definition once."""
-    stack = [root]
-    seen: set[str] = set()
-    while stack:
-        node = stack.pop()
-        if node.get("type") == "definition-ref":
-            if node["schema_ref"] in seen:
-                continue
-            seen.add(node["schema_ref"])
-            node = definitions[node["schema_ref"]]
-        yield node
-        stack.extend(parts_for_json(node))
 
 
 class _Count:

@@ -86,15 +86,14 @@ def read_definitions(schema: Node) -> dict[str, Node]:
     return {one["ref"]: one for one in schema.get("definitions", ())}
 
 
-def examine(schema: Node, definitions: Mapping[str, Node]) -> Facts:
-    """Look through everything a type is made of.
+def walk_type(root: Node, definitions: Mapping[str, Node]) -> Iterator[Node]:
+    """Go through everything a type is made of, each definition once.
 
     Args:
-        schema: The type's core schema, as pydantic made it.
+        root: The type's core schema, as pydantic made it.
         definitions: Where its references lead.
     """
-    is_proven, is_lenient, holds_any = True, False, False
-    stack: list[Node] = [schema]
+    stack = [root]
     seen: set[str] = set()
     while stack:
         node = stack.pop()
@@ -103,10 +102,22 @@ def examine(schema: Node, definitions: Mapping[str, Node]) -> Facts:
                 continue
             seen.add(node["schema_ref"])
             node = definitions[node["schema_ref"]]
+        yield node
+        stack.extend(parts_for_json(node))
+
+
+def examine(schema: Node, definitions: Mapping[str, Node]) -> Facts:
+    """Look through everything a type is made of.
+
+    Args:
+        schema: The type's core schema, as pydantic made it.
+        definitions: Where its references lead.
+    """
+    is_proven, is_lenient, holds_any = True, False, False
+    for node in walk_type(schema, definitions):
         is_proven = is_proven and _is_proven(node, definitions)
         is_lenient = is_lenient or _is_lenient(node)
         holds_any = holds_any or _holds_any(node)
-        stack.extend(parts_for_json(node))
     return Facts(is_proven, is_lenient, holds_any)
 
 

@@ -53,7 +53,7 @@ def read_docstring(text: str | None) -> Docstring:
     if style is None:
         return Docstring(clean)
     # here and not above: 15 ms that a server without such docstrings does not spend
-    import docstring_parser  # noqa: PLC0415
+    import docstring_parser  # noqa: PLC0415 - see above
 
     try:
         # the library fails on a section that nothing stands before

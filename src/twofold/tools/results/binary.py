@@ -69,7 +69,7 @@ def _needs_change(value: Any, stand: Stand) -> bool:
                         stack.append(key)  # noqa: PERF401 - most are small: a comprehension takes twice as long
             for child in children:
                 if type(child) not in settled:
-                    stack.append(child)  # noqa: PERF401
+                    stack.append(child)  # noqa: PERF401 - as above
         elif isinstance(item, _BYTES) or stand(item) is not item:
             return True
         else:

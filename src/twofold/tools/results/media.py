@@ -65,7 +65,7 @@ class _Media:
         self._path = None if path is None else Path(path)
         self._mime_type = self._tell_type(format)
 
-    def _tell_type(self, format: str | None) -> str:  # noqa: A002
+    def _tell_type(self, format: str | None) -> str:  # noqa: A002 - the option's name
         types, name = self._types(), type(self).__name__
         if format is not None:
             wanted = format.lower().removeprefix(".")
