@@ -37,8 +37,14 @@ async def open_twofold(stack: AsyncExitStack) -> Answer:
     for name in ("models_checked", "large_checked"):  # these are to show what the full check costs
         if server._registry.get(name).tool.returns.is_proven:
             raise SystemExit(f"{name}: its type is proven while it is written, so no full check would be measured")
-    await stack.enter_async_context(server.live())
-    return server.connect(Nowhere()).answer
+    connection = server.connect(Nowhere(), await stack.enter_async_context(server.live()))
+
+    async def answer(line: bytes) -> bytes:
+        answered = await connection.answer(line)
+        assert answered is not None
+        return answered.body
+
+    return answer
 
 
 async def open_mcp(stack: AsyncExitStack) -> Answer:

@@ -41,8 +41,8 @@ class Peer:
 
     async def __aenter__(self) -> "Peer":
         self._live = self.server.live()
-        await self._live.__aenter__()
-        self.connection = self.server.connect(self)
+        offer = await self._live.__aenter__()
+        self.connection = self.server.connect(self, offer)
         if self._start and self.revision != PER_REQUEST:
             params = {
                 "protocolVersion": self.revision,

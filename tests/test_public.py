@@ -16,7 +16,8 @@ NAMES = {
     "InternalError", "InvalidParams", "InvalidRequest", "InvalidSignature", "MCPServer", "MethodNotFound", "ParseError", "ProtocolError",
     "RateLimit", "ResourceContents", "ResourceLink", "ResultRefused", "TextContent", "TextResourceContents", "Tool",
     "ToolAnnotations", "ToolDefinition", "ToolError", "ToolOptions", "TransportError", "TwofoldError",
-    "UnsupportedProtocolVersion",
+    "UnsupportedProtocolVersion", "AuthorizationError", "Forbidden", "HeaderMismatch", "HttpRequest",
+    "MissingRequiredClientCapability", "ProtectedResource", "Unauthorized",
 }  # fmt: skip
 
 
@@ -36,7 +37,18 @@ def test_every_public_name_says_what_it_is(name):
 
 
 @pytest.mark.parametrize(
-    "module", ["cyclopts", "rich", "http", "httpx", "uvicorn", "starlette", "docstring_parser", "anyio"]
+    "module",
+    [
+        "cyclopts",
+        "rich",
+        "http",
+        "httpx",
+        "uvicorn",
+        "starlette",
+        "docstring_parser",
+        "anyio",
+        "twofold.transports.http",
+    ],
 )
 def test_importing_and_declaring_loads_no_more_than_serving_needs(module):
     """You pay for what you use: no command line, no HTTP."""

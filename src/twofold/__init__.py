@@ -1,19 +1,26 @@
 """Typed MCP tools: a tool's result has two faces, text for the model and structure for programs."""
 
+from typing import TYPE_CHECKING, Any
+
 from twofold.errors import (
     ArgumentsRefused,
+    AuthorizationError,
+    Forbidden,
+    HeaderMismatch,
     InternalError,
     InvalidDefinition,
     InvalidParams,
     InvalidRequest,
     InvalidSignature,
     MethodNotFound,
+    MissingRequiredClientCapability,
     ParseError,
     ProtocolError,
     ResultRefused,
     ToolError,
     TransportError,
     TwofoldError,
+    Unauthorized,
     UnsupportedProtocolVersion,
 )
 from twofold.protocol.content import (
@@ -38,6 +45,9 @@ from twofold.tools.declare import Tool, ToolOptions
 from twofold.tools.results.media import Audio, Image
 from twofold.tools.run import RateLimit
 
+if TYPE_CHECKING:
+    from twofold.transports.http.authorization import HttpRequest, ProtectedResource
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -45,13 +55,17 @@ __all__ = [
     "ArgumentsRefused",
     "Audio",
     "AudioContent",
+    "AuthorizationError",
     "BlobResourceContents",
     "CallToolResult",
     "ContentBlock",
     "Context",
     "DefinitionWarning",
     "EmbeddedResource",
+    "Forbidden",
     "Header",
+    "HeaderMismatch",
+    "HttpRequest",
     "Icon",
     "Image",
     "ImageContent",
@@ -62,7 +76,9 @@ __all__ = [
     "InvalidSignature",
     "MCPServer",
     "MethodNotFound",
+    "MissingRequiredClientCapability",
     "ParseError",
+    "ProtectedResource",
     "ProtocolError",
     "RateLimit",
     "ResourceContents",
@@ -77,5 +93,15 @@ __all__ = [
     "ToolOptions",
     "TransportError",
     "TwofoldError",
+    "Unauthorized",
     "UnsupportedProtocolVersion",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what only servers over HTTP need when it is asked for: it takes milliseconds that others save."""
+    if name in ("HttpRequest", "ProtectedResource"):
+        from twofold.transports.http import authorization  # noqa: PLC0415 - see above
+
+        return getattr(authorization, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

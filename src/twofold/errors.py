@@ -10,18 +10,24 @@ TwofoldError
 │  ├─ MethodNotFound           -32601
 │  ├─ InvalidParams            -32602
 │  ├─ InternalError            -32603
+│  ├─ HeaderMismatch           -32020
+│  ├─ MissingRequiredClientCapability  -32021
 │  └─ UnsupportedProtocolVersion  -32022
 ├─ ToolError             answered as a tool result with `isError`, its text for the model
 │  ├─ ArgumentsRefused         what the caller sent does not fit the tool
 │  └─ ResultRefused            what the tool returned does not fit its contract
+├─ AuthorizationError    answered as an HTTP status with a challenge
+│  ├─ Unauthorized             401: no token, or none that is accepted
+│  └─ Forbidden                403: a token that does not reach so far
 └─ TransportError        the channel cannot be used
 ```
 
 `ToolError` and its kinds are for the model, which can mend its call; `ProtocolError` is for the
-program at the other end; the first two are for the person who writes the server.
+program at the other end; `AuthorizationError` is for whoever obtains its tokens; the first two are
+for the person who writes the server.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -97,6 +103,34 @@ class InternalError(_CodedError):
     fixed_code = -32603
 
 
+class HeaderMismatch(_CodedError):
+    """An HTTP header lacks, is malformed, or says something else than the body; the peer's fault."""
+
+    fixed_code = -32020
+
+
+class MissingRequiredClientCapability(ProtocolError):
+    """The request cannot be carried out for a client without these capabilities.
+
+    Args:
+        required: As a client declares them: `{"sampling": {}}`.
+        message: One sentence for the developer at the other end.
+
+    Raises:
+        TypeError: `required` is no mapping of names to mappings.
+    """
+
+    def __init__(self, required: Mapping[str, Mapping[str, Any]], message: str | None = None) -> None:
+        if not isinstance(required, Mapping) or not all(isinstance(each, Mapping) for each in required.values()):
+            raise TypeError(f"required capabilities are given as {{'sampling': {{}}}}, got {required!r:.80}")
+        names = ", ".join(map(repr, required))
+        super().__init__(
+            -32021,
+            message or f"the client does not declare what this needs: {names}",
+            {"requiredCapabilities": {name: dict(each) for name, each in required.items()}},
+        )
+
+
 class UnsupportedProtocolVersion(_CodedError):
     """The request names a revision this server does not speak; its data lists those it does."""
 
@@ -121,6 +155,28 @@ class ArgumentsRefused(ToolError):
 
 class ResultRefused(ToolError):
     """What a tool returned does not fit what it publishes; the message names the place."""
+
+
+class AuthorizationError(TwofoldError):
+    """A request that is not allowed; answered as an HTTP status, before anything of it is looked at.
+
+    Args:
+        message: One sentence, sent to the client; never the token or a part of it.
+        scope: The scopes that would be needed, for the challenge.
+    """
+
+    def __init__(self, message: str, *, scope: Sequence[str] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.scope = scope
+
+
+class Unauthorized(AuthorizationError):
+    """There is no token, or it is expired, revoked or meant for another server: status 401."""
+
+
+class Forbidden(AuthorizationError):
+    """The token is good, but does not reach so far: status 403."""
 
 
 class TransportError(TwofoldError):

@@ -174,7 +174,7 @@ Serve, list and call typed MCP tools.
 Commands:
   call: Call a tool and show its result: both faces in a terminal, JSON elsewhere.
   list: Show a server's tools: a table in a terminal, JSON elsewhere.
-  serve: Serve a server's tools over stdio, until the client has gone.
+  serve: Serve a server's tools over stdio, until the client has gone; or over HTTP, until a signal ends it.
   --help, -h: Display this message and exit.
   --version: Display application version.
 

@@ -5,7 +5,8 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -17,6 +18,7 @@ from twofold.errors import (
     ProtocolError,
     UnsupportedProtocolVersion,
 )
+from twofold.protocol.headers import PROTOCOL_VERSION, check_request
 from twofold.protocol.jsonrpc import (
     Message,
     RequestId,
@@ -31,7 +33,9 @@ from twofold.protocol.messages import CancelledParams, LogLevel, Params, Request
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import PER_REQUEST_REVISIONS, SUPPORTED_REVISIONS, Codec, Codecs
 from twofold.protocol.wire.handshake import HandshakeCodec
+from twofold.server.mirrored import check_mirrored
 from twofold.server.registry import Registry
+from twofold.transports.exchange import Answer, Exchange, LineExchange, Writer
 
 logger = logging.getLogger("twofold")
 
@@ -49,23 +53,11 @@ _decode_params = msgspec.json.Decoder(Params).decode
 _decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
 
 
-class Writer(Protocol):
-    """Where a connection's messages go."""
-
-    def write(self, message: bytes) -> None:
-        """Send one message; called on the event loop."""
-        ...
-
-    async def drain(self) -> None:
-        """Wait until there is room for more."""
-        ...
-
-
-class Offer(msgspec.Struct):
-    """What a server has for its connections.
+class Offer(msgspec.Struct, frozen=True, eq=False):
+    """What a server has for its connections while it is live.
 
     Attributes:
-        lifespan: What the server's `lifespan` yielded while it serves, else None.
+        lifespan: What the server's `lifespan` yielded, else None.
     """
 
     registry: Registry
@@ -79,6 +71,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         params: What any request may carry, decoded.
         raw_params: The same as bytes, for methods with parameters of their own.
+        exchange: Its way back.
     """
 
     id: RequestId
@@ -86,6 +79,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     params: Params
     raw_params: msgspec.Raw
     codec: Codec
+    exchange: Exchange
 
 
 Work: TypeAlias = Callable[[], Awaitable[list[bytes]]]
@@ -93,21 +87,43 @@ Handler: TypeAlias = Callable[["Connection", Request], bytes | Work]
 """Gives the result's bytes, or work that will, in parts, in a task of its own."""
 
 
+class Subscription(msgspec.Struct, frozen=True):
+    """A `subscriptions/listen` that is open: what it wants, where that goes, what ends it."""
+
+    wanted: SubscriptionFilter
+    exchange: Exchange
+    ended: asyncio.Future[None]
+
+
 class Connection:
     """The server's end of one connection.
 
-    `receive` takes a line and writes the answer when it is ready; `answer` gives it back instead. What a
-    method does stands in `handlers`, by its name.
+    `receive` takes a line and finishes its exchange when the answer is ready; `answer` gives it back instead. What
+    a method does stands in `handlers`, by its name.
+
+    Attributes:
+        writer: Where messages go that are about no request.
+        session: What `initialize` agreed on.
+        assumed: What holds without `initialize`, where a server of several processes keeps no sessions.
     """
 
-    def __init__(self, offer: Offer, writer: Writer, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self,
+        offer: Offer,
+        writer: Writer,
+        handlers: Mapping[str, Handler],
+        *,
+        assumed: HandshakeCodec | None = None,
+    ) -> None:
         self.offer = offer
         self.handlers = handlers
         self.writer = writer
         self.session: HandshakeCodec | None = None
+        self.assumed = assumed
         self.client_info: dict[str, Json] | None = None
+        self.client_capabilities: dict[str, Json] = {}
         self.log_level: LogLevel | None = None
-        self.subscriptions: dict[RequestId, tuple[SubscriptionFilter, asyncio.Future[None]]] = {}
+        self.subscriptions: dict[RequestId, Subscription] = {}
         self._in_flight: dict[RequestId, asyncio.Task[Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopped: set[asyncio.Task[Any]] = set()
@@ -116,6 +132,7 @@ class Connection:
         self._running_in_batches = 0
         self._is_closing = False
         self._change_is_due = False
+        self._lines = LineExchange(writer)
         self.on_ended: Callable[[], None] | None = None
 
     @property
@@ -123,22 +140,28 @@ class Connection:
         """How many requests are being worked on; subscriptions only wait."""
         return len(self._tasks) - len(self.subscriptions) + self._running_in_batches
 
-    def receive(self, line: bytes) -> None:
-        """Take one line from the peer."""
-        if line.lstrip()[:1] == b"[":
-            self._spawn(self._respond_to_batch(line), None)
-            return
-        pending = self._open(line)
-        if isinstance(pending, bytes):
-            self.writer.write(pending)
-        elif pending is not None:
-            request_id, work = pending
-            self._spawn(self._respond(request_id, work), request_id)
+    def receive(self, line: bytes, exchange: Exchange | None = None) -> None:
+        """Take one line from the peer.
 
-    async def answer(self, line: bytes) -> bytes | None:
+        Args:
+            line: The bytes of a message, or of a batch.
+            exchange: Its way back; None where everything goes to the connection's writer.
+        """
+        exchange = exchange or self._lines
+        if line.lstrip()[:1] == b"[":
+            self._spawn(self._respond_to_batch(line, exchange), None, exchange)
+            return
+        pending = self._open(line, exchange)
+        if pending is None or isinstance(pending, Answer):
+            exchange.finish(pending)
+        else:
+            request_id, work = pending
+            self._spawn(self._respond(request_id, work, exchange), request_id, exchange)
+
+    async def answer(self, line: bytes, exchange: Exchange | None = None) -> Answer | None:
         """Take one line and give back the answer to it, or None if none is owed; the work is done in this task."""
-        pending = self._open(line)
-        if pending is None or isinstance(pending, bytes):
+        pending = self._open(line, exchange or self._lines)
+        if pending is None or isinstance(pending, Answer):
             return pending
         return await self._complete(*pending, owns_task=False)
 
@@ -146,13 +169,20 @@ class Connection:
         """Tell whether a request of this id is being worked on."""
         return request_id in self._in_flight
 
-    def send(self, method: str, params: bytes) -> None:
+    def send(self, writer: Writer, method: str, params: bytes) -> None:
         """Send a notification, from any thread."""
         message = encode_notification(method, params)
         if threading.get_ident() == self._thread:
-            self.writer.write(message)
+            writer.write(message)
         else:
-            self._loop.call_soon_threadsafe(self.writer.write, message)
+            self._loop.call_soon_threadsafe(writer.write, message)
+
+    def release_stream(self, exchange: Exchange) -> None:
+        """Let go of a request's way back for now, from any thread, after what was sent on it."""
+        if threading.get_ident() == self._thread:
+            exchange.close_stream()
+        else:
+            self._loop.call_soon_threadsafe(exchange.close_stream)
 
     def announce_tools(self) -> None:
         """Tell the peer, if it asked, that the tools have changed; many changes at once are told once."""
@@ -162,13 +192,13 @@ class Connection:
 
     def refuse(self, request_id: RequestId | None, error: ProtocolError) -> None:
         """Answer, with an error, a line that was not handed over; None if its id is not known."""
-        self.writer.write(self._encode_refusal(request_id, error))
+        self.writer.write(self._refuse(request_id, error).body)
 
     def end_subscriptions(self) -> None:
         """Answer every `subscriptions/listen`, which says that it has ended in order."""
-        for _, ended in self.subscriptions.values():
-            if not ended.done():
-                ended.set_result(None)
+        for subscription in self.subscriptions.values():
+            if not subscription.ended.done():
+                subscription.ended.set_result(None)
 
     async def wait_for_any(self, timeout_seconds: float) -> None:
         """Wait until a request has been worked off, or the time is over."""
@@ -192,46 +222,60 @@ class Connection:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CANCEL_SECONDS)
 
-    def _open(self, line: bytes, *, in_batch: bool = False) -> bytes | tuple[RequestId, Work] | None:
+    def _open(
+        self, line: bytes, exchange: Exchange, *, in_batch: bool = False
+    ) -> Answer | tuple[RequestId, Work] | None:
         """Read a line as far as its handler: an answer, work that will give one, or nothing."""
         try:
             message = decode_message(line)
         except ProtocolError as error:
-            return self._encode_refusal(recover_id(line), error)
+            return self._refuse(recover_id(line), error)
         request_id = message.id
         if not message.method or request_id is None or isinstance(request_id, msgspec.UnsetType):
             self._take_notice(message)
             return None
         try:
-            request = self._read_request(message, request_id, in_batch=in_batch)
+            request = self._read_request(message, request_id, exchange, in_batch=in_batch)
             result = self.handlers[request.method](self, request)
         except ProtocolError as error:
-            return encode_error(request_id, error)
+            return Answer(encode_error(request_id, error), error)
         except Exception:  # noqa: BLE001 - the connection loop: one request's fault must not swallow the next ones
             return self._answer_fault(request_id, message.method)
         if isinstance(result, bytes):
-            return encode_result(request_id, result)
+            return Answer(encode_result(request_id, result))
         return request_id, result
 
-    def _read_request(self, message: Message, request_id: RequestId, *, in_batch: bool) -> Request:
+    def _read_request(self, message: Message, request_id: RequestId, exchange: Exchange, *, in_batch: bool) -> Request:
         try:
             params = _decode_params(message.params)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidParams(f"{message.method}: the params do not fit: {error}") from None
-        codec = self._choose_codec(message.method, params.meta)
-        if in_batch and codec is not self.session:
+        headers = exchange.headers
+        codec = self._choose_codec(message.method, params.meta, headers)
+        if in_batch and codec is not self.handshake:
             raise InvalidRequest(f"{message.method}: a batch holds messages of its session's revision only")
+        if headers is not None and codec is self.offer.codecs.per_request:
+            check_mirrored(headers, method=message.method, params=params, registry=self.offer.registry)
         if message.method not in codec.methods:
             raise MethodNotFound(f"method {message.method!r:.80} is not served in revision {codec.revision}")
         if request_id in self._in_flight:
             raise InvalidRequest(f"the id {request_id!r:.80} is in use by a request that is not answered yet")
-        return Request(request_id, message.method, params, message.params, codec)
+        return Request(request_id, message.method, params, message.params, codec, exchange)
 
-    def _choose_codec(self, method: str, meta: RequestMeta) -> Codec:
+    @property
+    def handshake(self) -> HandshakeCodec | None:
+        """What holds for a request that does not carry its own version."""
+        return self.session or self.assumed
+
+    def _choose_codec(self, method: str, meta: RequestMeta, headers: Mapping[bytes, bytes] | None) -> Codec:
         """Tell the era: a version in `_meta` is the request's own, else the session's holds."""
         if not meta.protocol_version:
+            if headers is not None:
+                self._check_version_header(method, headers)
             return self._session_codec(method)
         if meta.protocol_version not in PER_REQUEST_REVISIONS:
+            if headers is not None:  # first of all the two have to agree
+                check_request(headers, protocol_version=meta.protocol_version, method=method, name=None)
             raise UnsupportedProtocolVersion(
                 "Unsupported protocol version"
                 + ("; it opens with initialize" if meta.protocol_version in self.offer.codecs.handshake else ""),
@@ -241,9 +285,26 @@ class Connection:
             raise InvalidParams("_meta lacks io.modelcontextprotocol/clientCapabilities, an object; {} says none")
         return self.offer.codecs.per_request
 
+    def _check_version_header(self, method: str, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a request without a version of its own whose header names one that needs it, or that nobody speaks."""
+        said = headers.get(PROTOCOL_VERSION)
+        if said is None:
+            return
+        version = said.decode("latin-1").strip()
+        if version in PER_REQUEST_REVISIONS:
+            raise InvalidParams(
+                f"{method}: _meta lacks io.modelcontextprotocol/protocolVersion (and clientCapabilities), which each "
+                f"request of revision {version} carries"
+            )
+        if version not in self.offer.codecs.handshake:
+            raise UnsupportedProtocolVersion(
+                f"MCP-Protocol-Version: unsupported protocol version {version!r:.80}",
+                {"supported": list(SUPPORTED_REVISIONS), "requested": version[:80]},
+            )
+
     def _session_codec(self, method: str) -> Codec:
-        if self.session is not None:
-            return self.session
+        if self.handshake is not None:
+            return self.handshake
         if method in ("initialize", "ping"):
             return self.offer.codecs.for_handshake("")
         if method not in self.handlers:
@@ -264,7 +325,7 @@ class Connection:
         elif not message.method:
             logger.warning("a response to no request of ours was ignored")
 
-    async def _complete(self, request_id: RequestId, work: Work, *, owns_task: bool) -> bytes | None:
+    async def _complete(self, request_id: RequestId, work: Work, *, owns_task: bool) -> Answer | None:
         """Do a request's work in this task; None if it was cancelled meanwhile, since then nobody wants it.
 
         Args:
@@ -276,9 +337,9 @@ class Connection:
         if task is not None:
             self._in_flight[request_id] = task
         try:
-            answer = encode_result(request_id, *await work())
+            answer = Answer(encode_result(request_id, *await work()))
         except ProtocolError as error:
-            answer = encode_error(request_id, error)
+            answer = Answer(encode_error(request_id, error), error)
         except asyncio.CancelledError:
             if task is None or task in self._stopped or self._is_closing or not owns_task:
                 raise
@@ -292,82 +353,85 @@ class Connection:
                 del self._in_flight[request_id]
         return answer if is_wanted else None
 
-    def _answer_fault(self, request_id: RequestId, what: str) -> bytes:
+    def _answer_fault(self, request_id: RequestId, what: str) -> Answer:
         reference = os.urandom(4).hex()
         logger.exception("a fault of the server's own while answering %s, reference %s", what, reference)
-        return encode_error(request_id, InternalError(f"the server failed to answer (reference {reference})"))
+        error = InternalError(f"the server failed to answer (reference {reference})")
+        return Answer(encode_error(request_id, error), error)
 
-    async def _respond(self, request_id: RequestId, work: Work) -> None:
-        answer = await self._complete(request_id, work, owns_task=True)
-        if answer is not None:
-            self.writer.write(answer)
-            await self.writer.drain()
+    async def _respond(self, request_id: RequestId, work: Work, exchange: Exchange) -> None:
+        exchange.finish(await self._complete(request_id, work, owns_task=True))
+        await exchange.drain()
 
-    async def _respond_to_batch(self, line: bytes) -> None:
+    async def _respond_to_batch(self, line: bytes, exchange: Exchange) -> None:
         """Answer a batch with one array, its requests having run side by side."""
+        spoken = self.handshake
         try:
-            if self.session is None or not self.session.carries.has_batches:
-                spoken = "before initialize" if self.session is None else f"in revision {self.session.revision}"
-                raise InvalidRequest(f"batches do not exist {spoken}; send each message on a line of its own")
+            if spoken is None or not spoken.carries.has_batches:
+                when = "before initialize" if spoken is None else f"in revision {spoken.revision}"
+                raise InvalidRequest(f"batches do not exist {when}; send each message on a line of its own")
             elements = decode_batch(line)
             if len(elements) > MAX_BATCH:
                 raise InvalidRequest(
                     f"a batch holds at most {MAX_BATCH} messages, got {len(elements)}; send it in parts"
                 )
         except ProtocolError as error:
-            self.writer.write(self._encode_refusal(None, error))
+            exchange.finish(self._refuse(None, error))
             return
         places = asyncio.Semaphore(BATCH_PLACES)
         taken = min(len(elements), BATCH_PLACES) - 1  # the batch's own task counts as one already
         self._running_in_batches += taken
         try:
-            answers = await asyncio.gather(*(self._answer_element(element, places) for element in elements))
+            answers = await asyncio.gather(*(self._answer_element(each, exchange, places) for each in elements))
         finally:
             self._running_in_batches -= taken
-        owed = [answer for answer in answers if answer is not None]
-        if owed:
-            self.writer.write(b"[" + b",".join(owed) + b"]")
-            await self.writer.drain()
+        owed = [answer.body for answer in answers if answer is not None]
+        exchange.finish(Answer(b"[" + b",".join(owed) + b"]") if owed else None)
+        await exchange.drain()
 
-    async def _answer_element(self, element: bytes, places: asyncio.Semaphore) -> bytes | None:
+    async def _answer_element(self, element: bytes, exchange: Exchange, places: asyncio.Semaphore) -> Answer | None:
         """Answer one message of a batch, in a task of its own, so that it can be cancelled alone."""
         try:
             async with places:
-                pending = self._open(element, in_batch=True)
-                if pending is None or isinstance(pending, bytes):
+                pending = self._open(element, exchange, in_batch=True)
+                if pending is None or isinstance(pending, Answer):
                     return pending
                 return await self._complete(*pending, owns_task=True)
         except asyncio.CancelledError:
             return None
 
-    def _spawn(self, work: Coroutine[Any, Any, None], request_id: RequestId | None) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None], request_id: RequestId | None, exchange: Exchange) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._end_task)
+        task.add_done_callback(partial(self._end_task, exchange))
         if request_id is not None:
             self._in_flight[request_id] = task
 
-    def _end_task(self, task: asyncio.Task[Any]) -> None:
+    def _end_task(self, exchange: Exchange, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._stopped.discard(task)
         if self.on_ended is not None:
             self.on_ended()
-        if not task.cancelled() and (fault := task.exception()) is not None:
+        if task.cancelled():
+            exchange.finish(None)  # also where it was cancelled before it began
+        elif (fault := task.exception()) is not None:
             logger.error("a fault of the server's own while answering", exc_info=fault)
+            exchange.finish(None)
 
-    def _encode_refusal(self, request_id: RequestId | None, error: ProtocolError) -> bytes:
-        if request_id is None and self.session is not None and not self.session.carries.has_error_without_id:
+    def _refuse(self, request_id: RequestId | None, error: ProtocolError) -> Answer:
+        """Answer what is no message."""
+        if request_id is None and self.handshake is not None and not self.handshake.carries.has_error_without_id:
             request_id = UNREADABLE_ID
-        return encode_error(request_id, error)
+        return Answer(encode_error(request_id, error), error, is_unreadable=True)
 
     def _announce_tools(self) -> None:
         self._change_is_due = False
         method = "notifications/tools/list_changed"
         if self.session is not None:
-            self.send(method, b"{}")
-        for subscription, (wanted, _) in self.subscriptions.items():
-            if wanted.tools_list_changed:
-                self.send(method, self.offer.codecs.per_request.subscribed(subscription))
+            self.send(self.writer, method, b"{}")
+        for request_id, subscription in self.subscriptions.items():
+            if subscription.wanted.tools_list_changed:
+                self.send(subscription.exchange, method, self.offer.codecs.per_request.subscribed(request_id))
 
 
 def read_cancelled(message: Message) -> RequestId | None:

@@ -21,11 +21,12 @@ from twofold.protocol.messages import (
 )
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import Codec
-from twofold.protocol.wire.per_request import CLIENT_INFO
-from twofold.server.connection import Connection, Handler, Request, Work
+from twofold.protocol.wire.per_request import CLIENT_CAPABILITIES, CLIENT_INFO
+from twofold.server.connection import Connection, Handler, Request, Subscription, Work
 from twofold.tools.call import call, error_faces
 from twofold.tools.context import Context
 from twofold.tools.declare import Tool
+from twofold.transports.exchange import Exchange
 
 MAX_SUBSCRIPTIONS = 1000
 """On one connection; each costs a few kilobytes for as long as it is open."""
@@ -39,6 +40,7 @@ def _open_session(connection: Connection, request: Request) -> bytes:
         raise InvalidRequest(f"initialize: this session speaks {connection.session.revision} already")
     connection.session = connection.offer.codecs.for_handshake(params.protocol_version)
     connection.client_info = params.client_info
+    connection.client_capabilities = params.capabilities
     return connection.session.opening_result()
 
 
@@ -55,7 +57,10 @@ def _list_tools(connection: Connection, request: Request) -> bytes:
 
 
 def _set_log_level(connection: Connection, request: Request) -> bytes:
-    connection.log_level = _decode(request, SetLevelParams).level
+    level = _decode(request, SetLevelParams).level
+    if connection.session is None:
+        raise InvalidRequest("logging/setLevel: this server keeps no sessions, so there is nothing to keep a level in")
+    connection.log_level = level
     return request.codec.empty_result()
 
 
@@ -92,20 +97,24 @@ def _make_context(connection: Connection, request: Request, tool: Tool) -> Conte
     known = request.params.meta
     channel = CallChannel(
         connection=connection,
+        exchange=request.exchange,
         codec=request.codec,
         token=known.progress_token,
         log_level=known.log_level if known.protocol_version else connection.log_level,
     )
     meta = _decode(request, WholeMeta).meta
     info = meta.get(CLIENT_INFO, connection.client_info)
+    capabilities = meta[CLIENT_CAPABILITIES] if known.protocol_version else connection.client_capabilities
     return Context(
         channel,
         request_id=request.id,
         tool_name=tool.name,
         protocol_version=request.codec.revision,
         client_info=info,
+        client_capabilities=capabilities,
         meta=meta,
         lifespan=connection.offer.lifespan,
+        principal=request.exchange.principal,
     )
 
 
@@ -116,9 +125,10 @@ def _listen(connection: Connection, request: Request) -> Work:
     agreed = SubscriptionFilter(tools_list_changed=True) if wanted.tools_list_changed else SubscriptionFilter()
     codec = connection.offer.codecs.per_request
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    entry = (agreed, ended)
+    entry = Subscription(agreed, request.exchange, ended)
     # Before anything else can be sent on it; what is only begun counts as a subscription, not as work.
-    connection.send("notifications/subscriptions/acknowledged", codec.acknowledged(request.id, agreed))
+    acknowledged = codec.acknowledged(request.id, agreed)
+    connection.send(request.exchange, "notifications/subscriptions/acknowledged", acknowledged)
     connection.subscriptions[request.id] = entry
 
     async def work() -> list[bytes]:
@@ -147,6 +157,7 @@ class CallChannel(msgspec.Struct, frozen=True):
     """A call's way back over its connection: progress for its token, log messages at its level or above."""
 
     connection: Connection
+    exchange: Exchange
     codec: Codec
     token: RequestId | None
     log_level: LogLevel | None
@@ -155,17 +166,21 @@ class CallChannel(msgspec.Struct, frozen=True):
         """Send progress, if the request carried a token."""
         if self.token is not None:
             params = self.codec.progress(self.token, progress=progress, total=total, message=message)
-            self.connection.send("notifications/progress", params)
+            self.connection.send(self.exchange, "notifications/progress", params)
 
     def log(self, level: LogLevel, data: Json, *, logger: str | None) -> None:
         """Send a log message, if this level was asked for."""
         params = self.codec.log(level, data, logger=logger)  # checked even where nobody listens
         if self.log_level is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(self.log_level):
-            self.connection.send("notifications/message", params)
+            self.connection.send(self.exchange, "notifications/message", params)
 
     async def drain(self) -> None:
         """Wait until the peer has room for more."""
-        await self.connection.writer.drain()
+        await self.exchange.drain()
+
+    def close_sse_stream(self) -> None:
+        """Let go of the call's stream until the client asks for it again."""
+        self.connection.release_stream(self.exchange)
 
 
 def _decode(request: Request, kind: type[T]) -> T:

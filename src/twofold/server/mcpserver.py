@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 from typing_extensions import Unpack
@@ -17,7 +17,7 @@ from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon, ToolDefinition
 from twofold.protocol.wire import Codecs
 from twofold.protocol.wire.per_request import SERVER_INFO
-from twofold.server.connection import Connection, Offer, Writer
+from twofold.server.connection import Connection, Offer
 from twofold.server.dispatch import HANDLERS, encode_call
 from twofold.server.registry import Registry
 from twofold.tools.arguments.parameters import UnknownArguments
@@ -32,6 +32,14 @@ from twofold.tools.declare import (
     declare_tool,
 )
 from twofold.tools.describe import describe
+from twofold.transports.exchange import Writer
+
+if TYPE_CHECKING:
+    from twofold.server.http import AppOptions, RunOptions
+    from twofold.transports.http.app import StreamableHTTP
+    from twofold.transports.http.authorization import Authorize, ProtectedResource
+
+TRANSPORTS = ("stdio", "streamable-http")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Lifespan: TypeAlias = Callable[["MCPServer"], AbstractAsyncContextManager[Any]]
@@ -68,6 +76,11 @@ class MCPServer:
         page_size: Tools in one page of `tools/list`.
         list_ttl_seconds: How long a client may take a listing as fresh.
         list_scope: `"public"`, or `"private"` where listings must not be shared between callers.
+        authorize: Over HTTP, given a bearer token and what is known of the request, says who calls
+            (`Context.principal`), or refuses by raising `Unauthorized` or `Forbidden`, or by giving None. Verifying
+            the token, its audience included, is its part. May be async; a plain function runs in a thread.
+        protected_resource: What clients are told of where to get tokens; served beside the endpoint, and named in
+            every refusal.
 
     Raises:
         InvalidDefinition: Something of this cannot be published.
@@ -90,6 +103,8 @@ class MCPServer:
         page_size: int = 1000,
         list_ttl_seconds: float = 60,
         list_scope: Literal["public", "private"] = "public",
+        authorize: "Authorize | None" = None,
+        protected_resource: "ProtectedResource | None" = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise InvalidDefinition(f"a server's name is text that is not empty, got {name!r}")
@@ -104,12 +119,17 @@ class MCPServer:
         self.defaults = ToolDefaults(
             strict, expose_errors, check_unknown_arguments(unknown_arguments), check_server_text(text)
         )
+        if authorize is not None and not callable(authorize):
+            raise InvalidDefinition(f"authorize: expected a function of token and request, got {authorize!r:.80}")
+        if protected_resource is not None and authorize is None:
+            raise InvalidDefinition("protected_resource: tells where to get tokens, but no authorize= looks at any")
+        self._authorize = authorize
+        self._protected_resource = protected_resource
         self._lifespan = lifespan
         self._registry = Registry(page_size=page_size, on_change=self._announce_tools)
-        codecs = Codecs(self.identity, CacheHints(int(list_ttl_seconds * 1000), list_scope))
-        self._offer = Offer(self._registry, codecs)
+        self._codecs = Codecs(self.identity, CacheHints(int(list_ttl_seconds * 1000), list_scope))
         self._connections: set[Connection] = set()
-        self._is_live = False
+        self._live: list[Offer] = []
 
     @property
     def name(self) -> str:
@@ -159,7 +179,7 @@ class MCPServer:
         """
         tool = declare_tool(function, options, defaults=self.defaults)
         try:  # what cannot be written is told now, not when somebody lists
-            self._offer.codecs.per_request.definition(describe(tool, any_root=True))
+            self._codecs.per_request.definition(describe(tool, any_root=True))
         except (TypeError, ValueError) as error:
             raise InvalidDefinition(f"tool {tool.name!r} cannot be published: {error}") from None
         self._registry.add(tool)
@@ -205,8 +225,8 @@ class MCPServer:
         except ValueError as error:
             raise TypeError(str(error)) from None
         channel = CallbackChannel(on_progress, on_log)
-        codec = self._offer.codecs.per_request
-        live = contextlib.nullcontext(self._offer.lifespan) if self._is_live else self._open_lifespan()
+        codec = self._codecs.per_request
+        live = contextlib.nullcontext(self._live[-1].lifespan) if self._live else self._open_lifespan()
         async with live as lifespan:
             faces = await call(
                 registered.tool,
@@ -218,60 +238,88 @@ class MCPServer:
                     tool_name=name,
                     protocol_version=codec.revision,
                     client_info=None,
+                    client_capabilities={},
                     meta={},
                     lifespan=lifespan,
+                    principal=None,
                 ),
             )
         result = msgspec.json.decode(b"".join(encode_call(codec, faces, tool_name=name)), type=CallToolResult)
         own = {key: value for key, value in (result.meta or {}).items() if key != SERVER_INFO}
         return msgspec.structs.replace(result, meta=own or None)  # in process everyone knows who the server is
 
-    def run(self, transport: Literal["stdio"] = "stdio") -> None:
+    def run(self, transport: Literal["stdio", "streamable-http"] = "stdio", **options: Unpack["RunOptions"]) -> None:
         """Serve until the client has gone or the process is told to end.
 
         Args:
             transport: `"stdio"`: messages on this process's stdin and stdout, everything else to stderr.
+                `"streamable-http"`: an HTTP server on `host` and `port`, until a signal ends it.
+            options: For HTTP, see `RunOptions`.
 
         Raises:
-            ValueError: A transport there is none of.
-            TransportError: Standard input or output is closed.
+            ValueError: A transport there is none of, or an option that cannot hold.
+            TypeError: An option there is none of.
+            TransportError: Standard input or output is closed; the address cannot be had.
         """
+        if transport == "streamable-http":
+            from twofold.server.http import run_http  # noqa: PLC0415 - a server over stdio needs none of it
+
+            run_http(self.streamable_http_app, **options)
+            return
         if transport != "stdio":
-            near = difflib.get_close_matches(str(transport), ["stdio"], 1)
-            hint = "; did you mean 'stdio'?" if near else "; there is 'stdio'"
+            near = difflib.get_close_matches(str(transport), TRANSPORTS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {' and '.join(map(repr, TRANSPORTS))}"
             raise ValueError(f"unknown transport {transport!r}{hint}")
+        if options:
+            raise TypeError(f"run('stdio') has no option {min(options)!r}; did you mean run('streamable-http', …)?")
         from twofold.server.serve import serve_stdio  # noqa: PLC0415 - a server that is only imported needs none of it
 
         serve_stdio(self)
 
-    @contextlib.asynccontextmanager
-    async def live(self) -> AsyncIterator[None]:
-        """Hold the lifespan open: what serving does, and a test that makes several calls in process.
+    def streamable_http_app(self, **options: Unpack["AppOptions"]) -> "StreamableHTTP":
+        """Give an ASGI application that serves this server over Streamable HTTP, in every revision that has it.
+
+        It can be run by any ASGI server, or mounted in a Starlette or FastAPI application; lifespan events are
+        used where they come, and not needed.
+
+        Args:
+            options: See `AppOptions`.
 
         Raises:
-            RuntimeError: The server is live already.
+            ValueError: An option that cannot hold.
+            TypeError: An option there is none of.
         """
-        if self._is_live:
-            raise RuntimeError(f"server {self.name!r} is live already")
-        self._is_live = True
-        try:
-            async with self._open_lifespan() as value:
-                self._offer.lifespan = value
-                yield
-        finally:
-            self._is_live = False
-            self._offer.lifespan = None
+        from twofold.server.http import make_app  # noqa: PLC0415 - a server over stdio needs none of it
+
+        return make_app(self, hook=self._authorize, resource=self._protected_resource, **options)
+
+    @contextlib.asynccontextmanager
+    async def live(self) -> AsyncIterator[Offer]:
+        """Hold the lifespan open: what serving does, and a test that makes several calls in process.
+
+        A server that is served at two places at once has a lifespan at each.
+        """
+        async with self._open_lifespan() as value:
+            offer = Offer(self._registry, self._codecs, value)
+            self._live.append(offer)
+            try:
+                yield offer
+            finally:
+                self._live.remove(offer)
 
     def _open_lifespan(self) -> AbstractAsyncContextManager[Any]:
         return contextlib.nullcontext() if self._lifespan is None else self._lifespan(self)
 
-    def connect(self, writer: Writer) -> Connection:
+    def connect(self, writer: Writer, offer: Offer, *, assumed_revision: str | None = None) -> Connection:
         """Open a connection of a transport's: what takes its lines. `disconnect` ends it.
 
         Args:
             writer: Where its messages go.
+            offer: What `live` gave.
+            assumed_revision: The handshake revision that holds without `initialize`, where no sessions are kept.
         """
-        connection = Connection(self._offer, writer, HANDLERS)
+        assumed = None if assumed_revision is None else self._codecs.for_handshake(assumed_revision)
+        connection = Connection(offer, writer, HANDLERS, assumed=assumed)
         self._connections.add(connection)
         return connection
 
@@ -316,3 +364,6 @@ class CallbackChannel:
 
     async def drain(self) -> None:
         """There is always room."""
+
+    def close_sse_stream(self) -> None:
+        """There is no stream."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from twofold.errors import InvalidDefinition, InvalidParams
+from twofold.protocol.headers import HeaderParameter
 from twofold.protocol.wire import Codec
 from twofold.tools.checks.names import near_names
 from twofold.tools.declare import Tool
@@ -95,6 +96,11 @@ class Registry:
         if registered is None:
             raise InvalidParams(f"Unknown tool: {name!r:.80}{_hint(name, self._tools)}")
         return registered
+
+    def mirrored(self, name: str) -> tuple[HeaderParameter, ...]:
+        """Give the parameters of a tool that HTTP clients mirror; none of a tool there is not."""
+        registered = self._tools.get(name)
+        return () if registered is None else registered.tool.headers
 
     def page(self, codec: Codec, cursor: str | None) -> bytes:
         """Answer `tools/list` for one era, from bytes made once until the tools change.

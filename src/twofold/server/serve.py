@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from twofold.server.connection import Connection, Writer
+from twofold.server.connection import Connection, Offer
 from twofold.server.intake import Intake
 from twofold.tools.run import wait_for_left
+from twofold.transports.exchange import Writer
 from twofold.transports.stdio import LineWriter, Streams, claim_streams, serve_lines
 
 LOOK_SECONDS = 0.25
@@ -35,11 +36,11 @@ _LOGGERS = (_logger, logging.getLogger("asyncio"))  # the latter tells of tasks 
 class Servable(Protocol):
     """What is served: a server, as far as serving needs to know it."""
 
-    def live(self) -> AbstractAsyncContextManager[None]:
+    def live(self) -> AbstractAsyncContextManager[Offer]:
         """Hold its lifespan open."""
         ...
 
-    def connect(self, writer: Writer) -> Connection:
+    def connect(self, writer: Writer, offer: Offer) -> Connection:
         """Open a connection."""
         ...
 
@@ -104,13 +105,13 @@ async def _serve_live(
 ) -> BaseException | None:
     """Serve with the lifespan open; give back what it raised, since a task that raises SystemExit ends the loop."""
     opened: list[Connection] = []
-
-    def connect(writer: LineWriter) -> Intake:
-        opened.append(server.connect(writer))
-        return Intake(opened[-1], writer)
-
     try:
-        async with server.live():
+        async with server.live() as offer:
+
+            def connect(writer: LineWriter) -> Intake:
+                opened.append(server.connect(writer, offer))
+                return Intake(opened[-1], writer)
+
             started.set()
             try:
                 await serve_lines(streams, connect, stop=stop)

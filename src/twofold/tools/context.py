@@ -28,6 +28,10 @@ class Channel(Protocol):
         """Wait until the peer has room for more."""
         ...
 
+    def close_sse_stream(self) -> None:
+        """Let go of an HTTP connection until the client asks for the rest."""
+        ...
+
 
 class Sent:
     """A message that is on its way: awaiting it waits for room; a sync function just leaves it."""
@@ -54,6 +58,8 @@ class Context:
         tool_name: The name the tool was called by.
         protocol_version: The revision the client speaks.
         client_info: What the client says of itself, unverified; None where it says nothing.
+        client_capabilities: What the client declares it can do, by name; empty where it declares nothing.
+        principal: Who calls, as the server's `authorize` said; None where nothing was to be said.
         meta: The request's `_meta`, with the trace context (`traceparent`, `tracestate`, `baggage`) if sent.
         lifespan: What the server's `lifespan` yielded, else None.
     """
@@ -61,9 +67,11 @@ class Context:
     __slots__ = (
         "_channel",
         "_last_progress",
+        "client_capabilities",
         "client_info",
         "lifespan",
         "meta",
+        "principal",
         "protocol_version",
         "request_id",
         "tool_name",
@@ -77,8 +85,10 @@ class Context:
         tool_name: str,
         protocol_version: str,
         client_info: Mapping[str, Json] | None,
+        client_capabilities: Mapping[str, Json],
         meta: Mapping[str, Json],
         lifespan: object,
+        principal: object,
     ) -> None:
         self._channel: Channel | None = channel
         self._last_progress = -math.inf
@@ -86,8 +96,10 @@ class Context:
         self.tool_name = tool_name
         self.protocol_version = protocol_version
         self.client_info = client_info
+        self.client_capabilities = client_capabilities
         self.meta = meta
         self.lifespan = lifespan
+        self.principal = principal
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> Sent:
         """Tell the client how far the call has come; sent only if it asked for progress.
@@ -149,6 +161,18 @@ class Context:
     def error(self, data: Json, *, logger: str | None = None) -> Sent:
         """Send a log message of level `error`; see `log`."""
         return self.log("error", data, logger=logger)
+
+    def close_sse_stream(self) -> Sent:
+        """Close the HTTP connection of a long call for now: its client asks for the rest when it is there.
+
+        What is sent later is kept until the client resumes the stream with `Last-Event-ID`. It does nothing
+        where no client could resume: in revision 2026-07-28, over stdio, in process, and on a server without
+        sessions.
+        """
+        channel = self._channel
+        if channel is not None:
+            channel.close_sse_stream()
+        return Sent(channel)
 
     def close(self) -> None:
         """End the way back: the call has its answer, nothing may follow it."""

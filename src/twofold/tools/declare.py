@@ -10,11 +10,12 @@ import msgspec
 from typing_extensions import TypedDict
 
 from twofold.errors import InvalidDefinition, InvalidSignature
+from twofold.protocol.headers import HeaderParameter
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon, ToolAnnotations
 from twofold.tools.arguments.parameters import Parameters, UnknownArguments, build_parameters
 from twofold.tools.checks.complaints import warn_author
-from twofold.tools.checks.headers import HeaderParameter, check_headers
+from twofold.tools.checks.headers import check_headers
 from twofold.tools.checks.hints import check_hints
 from twofold.tools.checks.icons import check_icons
 from twofold.tools.checks.names import check_name

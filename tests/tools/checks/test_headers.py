@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
 from twofold.errors import InvalidDefinition
-from twofold.tools.checks.headers import Header, HeaderParameter, check_headers
+from twofold.protocol.headers import HeaderParameter
+from twofold.tools.checks.headers import Header, check_headers
 
 
 def tool_schema(**properties: Any) -> dict[str, Any]:
@@ -187,7 +188,7 @@ def test_a_parameter_named_like_a_secret_is_refused(name):
 def test_a_secret_may_be_allowed_and_the_permit_is_not_published():
     """`allow_secret=True` lets it through; the schema then looks as if written by hand (A18)."""
     schema = tool_schema(api_key=TypeAdapter(Annotated[str, Header("Key", allow_secret=True)]).json_schema())
-    assert check_headers(schema, tool_name="sql") == (HeaderParameter(("api_key",), "Key", "string"),)
+    assert check_headers(schema, tool_name="sql") == (HeaderParameter(("api_key",), "Key", "string", is_secret=True),)
     assert schema == tool_schema(api_key={"type": "string", "x-mcp-header": "Key"})
 
 

@@ -18,6 +18,7 @@ from twofold.protocol.tool import ToolDefinition
 
 PREFIX = "io.modelcontextprotocol/"
 CLIENT_INFO = PREFIX + "clientInfo"
+CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
 SERVER_INFO = PREFIX + "serverInfo"
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 

@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema
 from twofold.contract.plain import cut, format_pointer
 from twofold.contract.sensitive import secret_word
 from twofold.errors import InvalidDefinition
+from twofold.protocol.headers import HeaderParameter
 
 ANNOTATION = "x-mcp-header"
 _SECRET_ALLOWED = "x-twofold-secret-allowed"  # noqa: S105 - a keyword, set by Header, taken out by check_headers
@@ -52,20 +53,6 @@ class Header(msgspec.Struct, frozen=True):
         return schema
 
 
-class HeaderParameter(msgspec.Struct, frozen=True):
-    """A parameter that is mirrored.
-
-    Attributes:
-        path: The names of properties that lead to it, from the arguments down.
-        header: The header's name without `Mcp-Param-`.
-        type: Its JSON type: `string`, `integer` or `boolean`.
-    """
-
-    path: tuple[str, ...]
-    header: str
-    type: str
-
-
 def check_headers(schema: dict[str, Any], *, tool_name: str) -> tuple[HeaderParameter, ...]:
     """Check every `x-mcp-header` in an input schema, however it came there.
 
@@ -85,7 +72,9 @@ def check_headers(schema: dict[str, Any], *, tool_name: str) -> tuple[HeaderPara
     for place, node in list(_annotated(schema)):
         allow_secret = node.pop(_SECRET_ALLOWED, False)
         where = f"tool {tool_name!r}, {ANNOTATION} at {cut(format_pointer(place))}"
-        parameter = HeaderParameter(_path(place, where=where), _token(node[ANNOTATION], where), _type(node, where))
+        path = _path(place, where=where)
+        is_secret = any(secret_word(name) for name in path)
+        parameter = HeaderParameter(path, _token(node[ANNOTATION], where), _type(node, where), is_secret=is_secret)
         if not allow_secret:
             _refuse_secret(parameter, where=where)
         taken = found.setdefault(parameter.header.lower(), parameter)

@@ -1,0 +1,404 @@
+"""From an ASGI app to a process that serves HTTP: uvicorn's parsers, our own bounds, the signals, the end.
+
+Importing this module imports uvicorn, an optional dependency that takes longer to load than everything else: only who
+serves HTTP imports it.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
+from typing import Any, TypeAlias
+
+import msgspec
+
+from twofold.errors import TransportError
+from twofold.server.serve import (
+    END_SECONDS,
+    TEARDOWN_SECONDS,
+    _end_loop,
+    _end_threads,
+    _heed_signals,
+    _LogThread,
+)
+from twofold.transports.http_bounds import BoundedProtocol, HttpLimits, bounded_protocol
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows, where file descriptors have no such limit
+    resource = None  # type: ignore[assignment]
+
+try:
+    from uvicorn import Config
+    from uvicorn.loops.auto import auto_loop_factory
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+    from uvicorn.server import ServerState
+except ModuleNotFoundError as missing:
+    raise TransportError(
+        f"serving over HTTP takes the package {missing.name!r}, which is not installed; pip install 'twofold[http]'"
+    ) from missing
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+"""A callable of the Asynchronous Server Gateway Interface, version 3."""
+
+BACKLOG = 512
+"""Connections the system holds until they are accepted."""
+LOOK_SECONDS = 0.05
+"""How often it is looked, when the server stops, whether all have gone."""
+ROUND_SECONDS = 1.0
+"""How often deadlines are looked at; the `date` header is as exact as that."""
+PROBE_SECONDS = 30
+"""So long a connection is silent before the system probes whether the peer is still there."""
+PROBES = 3
+
+
+def serve_http(
+    app: AsgiApp,
+    *,
+    host: str,
+    port: int,
+    path: str = "/",
+    limits: HttpLimits | None = None,
+    on_stopping: Callable[[], None] | None = None,
+) -> None:
+    """Serve an app over HTTP until SIGINT or SIGTERM, and say on stderr where.
+
+    The first signal lets running requests finish for a few seconds; the second ends the process at once. What heeds no
+    cancellation does not keep the process: then it ends hard.
+
+    Args:
+        app: An app that takes lifespan events.
+        host: A name or address of this machine: `127.0.0.1`, `::1`, `localhost`, `0.0.0.0`.
+        port: 0 picks a free one.
+        path: Where the app has its endpoint; only to be shown.
+        limits: What connections may take.
+        on_stopping: Called on the event loop at the first signal; it ends streams that would have no end of their own.
+
+    Raises:
+        TransportError: The address cannot be had, or the app would not start.
+        ValueError: The port is none.
+        RuntimeError: Called where an event loop is running.
+    """
+    if asyncio._get_running_loop() is not None:
+        raise RuntimeError("mcp.run() has an event loop of its own; call it outside async code")
+    listeners = bind(host, port, stall_seconds=(limits or HttpLimits()).stall_seconds)
+    url = _url(host, listeners[0], path)
+
+    def tell_address() -> None:
+        print(f"Serving at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+
+    with _LogThread() as log:
+        loop = auto_loop_factory()()
+        executor = ThreadPoolExecutor(thread_name_prefix="asyncio")  # what tools use with `asyncio.to_thread`
+        loop.set_default_executor(executor)
+        stop = asyncio.Event()
+        try:
+            asyncio.set_event_loop(loop)
+            with _heed_signals(loop, stop):
+                serving = serve(
+                    app, listeners, stop=stop, limits=limits, on_serving=tell_address, on_stopping=on_stopping
+                )
+                loop.run_until_complete(serving)
+        finally:
+            is_stuck = _end_loop(loop)
+            asyncio.set_event_loop(None)
+            is_stuck |= not _end_threads(executor)
+            is_stuck |= not log.finish()
+    if is_stuck:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+        os._exit(0)
+
+
+async def serve(
+    app: AsgiApp,
+    listeners: Sequence[socket.socket],
+    *,
+    stop: asyncio.Event,
+    limits: HttpLimits | None = None,
+    on_serving: Callable[[], None] | None = None,
+    on_stopping: Callable[[], None] | None = None,
+    protocol: type[asyncio.Protocol] = AutoHTTPProtocol,
+) -> None:
+    """Serve an app on listening sockets, until `stop` is set.
+
+    Args:
+        app: An app that takes lifespan events.
+        listeners: From `bind`; closed at the end.
+        stop: Ends the serving; running requests get `grace_seconds`, then they are cancelled.
+        limits: What connections may take.
+        on_serving: Called when connections are accepted.
+        on_stopping: Called when none is accepted any more.
+        protocol: One of uvicorn's protocol classes.
+
+    Raises:
+        TransportError: The app said that it cannot start.
+        BaseException: What the app's lifespan raised.
+    """
+    lifespan = _Lifespan(app)
+    try:
+        if await lifespan.start(stop):
+            within = _within_descriptors(limits or HttpLimits())
+            connect, state = _prepare(app, bounded_protocol(protocol, within), lifespan_state=lifespan.state)
+            await _serve_connections(
+                connect, state, listeners, limits=within, stop=stop, on_serving=on_serving, on_stopping=on_stopping
+            )
+    finally:
+        for each in listeners:
+            each.close()
+        await lifespan.end()
+
+
+def bind(host: str, port: int, *, stall_seconds: float) -> list[socket.socket]:
+    """Listen at each address of a host; who connects waits until the socket is served.
+
+    Connections inherit what is set here: the system probes silent peers, and gives up those that acknowledge nothing.
+
+    Args:
+        host: A name or address of this machine.
+        port: 0 picks a free one, the same for each address.
+        stall_seconds: After so long without an acknowledgement a connection is broken.
+
+    Raises:
+        TransportError: There is no such host, or the address cannot be had.
+        ValueError: The port is none.
+    """
+    if not 0 <= port <= 65535:
+        raise ValueError(f"a port is a number from 0 to 65535, got {port}")
+    listeners: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE) if host else []
+        for family, kind, number, _, address in dict.fromkeys(found):
+            chosen = listeners[0].getsockname()[1] if listeners else port
+            listener = socket.socket(family, kind, number)
+            listeners.append(listener)
+            _set_options(listener, stall_seconds)
+            listener.bind((address[0], chosen, *address[2:]))
+            listener.listen(BACKLOG)  # two sockets may be bound to one port until one listens
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that cannot be one
+        for each in listeners:
+            each.close()
+        raise TransportError(f"cannot serve at {host:.80}:{port}: {_advise(error)}") from error
+    if not listeners:
+        raise TransportError(f"cannot serve at {host!r}: no address; name one, such as 127.0.0.1")
+    return listeners
+
+
+def _set_options(listener: socket.socket, stall_seconds: float) -> None:
+    if os.name == "posix":  # elsewhere this would let two processes have one port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if listener.family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    options = {
+        "TCP_KEEPIDLE": PROBE_SECONDS,
+        "TCP_KEEPINTVL": PROBE_SECONDS // PROBES,
+        "TCP_KEEPCNT": PROBES,
+        "TCP_USER_TIMEOUT": int(stall_seconds * 1000),
+    }
+    for name, value in options.items():
+        if hasattr(socket, name):  # not every system has every one
+            listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _advise(error: OSError | UnicodeError) -> str:
+    """Say what failed and what to do about it."""
+    reason = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, socket.gaierror | UnicodeError):
+        return f"{reason}; name this machine or one of its addresses, such as 127.0.0.1"
+    if error.errno == errno.EADDRINUSE:
+        return f"{reason}; stop what listens there, or choose another port (0 picks a free one)"
+    if error.errno == errno.EACCES:
+        return f"{reason}; choose a port above 1023"
+    return f"{reason}; choose an address of this machine, such as 127.0.0.1"
+
+
+def _url(host: str, listener: socket.socket, path: str) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}{path}"
+
+
+def _within_descriptors(limits: HttpLimits) -> HttpLimits:
+    """Lower the number of connections to what the system lets this process have, and leave some for the tools."""
+    if resource is None:
+        return limits
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return limits
+    return msgspec.structs.replace(limits, max_connections=min(limits.max_connections, allowed * 3 // 4))
+
+
+def _prepare(
+    app: AsgiApp, protocol: type[BoundedProtocol], *, lifespan_state: dict[str, Any]
+) -> tuple[Callable[[], BoundedProtocol], ServerState]:
+    """Make what makes the protocol of each connection, and the record of them all."""
+
+    async def run(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        with contextlib.suppress(asyncio.CancelledError):  # uvicorn would log it as a fault of the app
+            await app(scope, receive, send)
+
+    config = Config(
+        run,
+        http=protocol,
+        ws="none",
+        lifespan="off",  # we run it, to raise what it raises
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        workers=1,
+        timeout_keep_alive=protocol.limits.keep_alive_seconds,  # type: ignore[arg-type]  # goes to `call_later`
+    )
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    return lambda: protocol(config=config, server_state=state, app_state=lifespan_state, _loop=loop), state
+
+
+async def _serve_connections(
+    connect: Callable[[], BoundedProtocol],
+    state: ServerState,
+    listeners: Sequence[socket.socket],
+    *,
+    limits: HttpLimits,
+    stop: asyncio.Event,
+    on_serving: Callable[[], None] | None,
+    on_stopping: Callable[[], None] | None,
+) -> None:
+    """Accept connections until `stop` is set, then let their requests finish."""
+    loop = asyncio.get_running_loop()
+    rounds = asyncio.create_task(_make_rounds(state, limits))
+    stopping = asyncio.create_task(stop.wait())
+    servers: list[asyncio.Server] = []
+    try:
+        servers.extend([await loop.create_server(connect, sock=each, backlog=BACKLOG) for each in listeners])
+        if on_serving is not None:
+            on_serving()
+        await asyncio.wait((rounds, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if rounds.done():
+            rounds.result()  # it has no end but a fault
+    finally:
+        stopping.cancel()
+        for server in servers:
+            server.close()
+        if on_stopping is not None:
+            on_stopping()
+        await _finish(state, limits.grace_seconds)
+        rounds.cancel()
+
+
+async def _make_rounds(state: ServerState, limits: HttpLimits) -> None:
+    """Keep the time: deadlines of connections, and the `date` header."""
+    loop = asyncio.get_running_loop()
+    interval = min(ROUND_SECONDS, limits.shortest_seconds / 4)
+    while True:
+        state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        now = loop.time()
+        for connection in _bounded(state):
+            connection.check_deadlines(now)
+        await asyncio.sleep(interval)
+
+
+async def _finish(state: ServerState, grace_seconds: float) -> None:
+    """Close connections as their requests end; after the grace, close and cancel."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + grace_seconds
+    while (state.connections or state.tasks) and loop.time() < end:
+        for connection in _bounded(state):
+            if not connection.transport.is_closing():
+                connection.shutdown()
+        await asyncio.sleep(LOOK_SECONDS)
+    for connection in _bounded(state):
+        connection.transport.abort()
+    await asyncio.sleep(0)  # lets the requests know that nobody waits for them
+    tasks = list(state.tasks)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_SECONDS)
+
+
+def _bounded(state: ServerState) -> list[BoundedProtocol]:
+    """List the connections, which may go while they are looked at."""
+    return list(state.connections)  # type: ignore[arg-type]  # all of the class that `_prepare` was given
+
+
+class _Lifespan:
+    """The lifespan of an app: one task from start to end, so that what is opened is closed where it was opened.
+
+    Attributes:
+        state: What the app shares with its requests.
+
+    Source: ASGI 3, "Lifespan Protocol".
+    """
+
+    def __init__(self, app: AsgiApp) -> None:
+        self.state: dict[str, Any] = {}
+        self._events: asyncio.Queue[Message] = asyncio.Queue()
+        self._answered = asyncio.Event()
+        self._refusal: str | None = None
+        self._failure: BaseException | None = None
+        self._task = asyncio.create_task(self._run(app))
+
+    async def start(self, stop: asyncio.Event) -> bool:
+        """Start the app; tell whether it has started, or `stop` was set before.
+
+        Raises:
+            TransportError: The app said that it cannot start.
+            BaseException: What it raised.
+        """
+        self._events.put_nowait({"type": "lifespan.startup"})
+        waiting = [asyncio.create_task(each.wait()) for each in (self._answered, stop)]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        if not self._answered.is_set():
+            self._task.cancel()
+            return False
+        if self._failure is not None:
+            raise self._failure
+        if self._refusal is not None:
+            raise TransportError(f"the server could not start: {self._refusal:.800}")
+        return True
+
+    async def end(self) -> None:
+        """End the app, within a bound.
+
+        Raises:
+            BaseException: What it raised.
+        """
+        self._events.put_nowait({"type": "lifespan.shutdown"})
+        await asyncio.wait({self._task}, timeout=TEARDOWN_SECONDS)
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=END_SECONDS)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    async def _run(self, app: AsgiApp) -> None:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
+        try:
+            await app(scope, self._events.get, self._send)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as failure:  # noqa: BLE001 - raised again by who waits; SystemExit would end the loop
+            self._failure = failure
+        finally:
+            self._answered.set()
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "lifespan.startup.failed":
+            self._refusal = str(message.get("message") or "it gave no reason")
+        elif message["type"] == "lifespan.shutdown.failed":
+            self._failure = TransportError(f"the server could not end: {message.get('message', ''):.800}")
+        self._answered.set()

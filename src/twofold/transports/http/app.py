@@ -1,0 +1,396 @@
+"""Streamable HTTP as a plain ASGI application: both eras at one endpoint.
+
+Source: MCP 2026-07-28 and 2025-11-25, "Streamable HTTP".
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
+from twofold.protocol.headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
+from twofold.protocol.wire import PER_REQUEST_REVISIONS
+from twofold.transports.http.authorization import (
+    Authorize,
+    ProtectedResource,
+    authorize,
+    challenge,
+    describe_request,
+    read_bearer,
+)
+from twofold.transports.http.exchange import RequestExchange, SessionExchange, send_stream
+from twofold.transports.http.guard import Guard
+from twofold.transports.http.lifespan import Host
+from twofold.transports.http.peer import Connection, Server
+from twofold.transports.http.reply import (
+    JSON_TYPE,
+    STREAM_TYPE,
+    Headers,
+    Refusal,
+    send_empty,
+    send_json,
+    send_refusal,
+    status_of,
+)
+from twofold.transports.http.request import (
+    Head,
+    Receive,
+    Scope,
+    Send,
+    check_accepted,
+    check_posted_type,
+    read_body,
+    read_head,
+)
+from twofold.transports.http.sessions import Session, Sessions
+
+logger = logging.getLogger("twofold")
+
+MAX_REQUESTS = 1000
+"""Requests worked on at once; more are asked to come again."""
+MAX_STREAMS = 1000
+"""Streams of changes that are open at once."""
+CLOSE_SECONDS = 2.0
+"""So long running calls of sessions may go on when the application is shut down."""
+_UNSAID = b"2025-03-26"
+"""The revision of a client that sends no `MCP-Protocol-Version`, where no session says which."""
+_PER_REQUEST = frozenset(revision.encode() for revision in PER_REQUEST_REVISIONS)
+
+
+class Discarding:
+    """The writer of a connection that has nowhere to send what is about no request."""
+
+    def write(self, message: bytes) -> None:
+        """Send it nowhere: whoever wants such messages asks with a request of its own."""
+
+    async def drain(self) -> None:
+        """There is always room."""
+
+
+_NOWHERE = Discarding()
+
+
+class StreamableHTTP:
+    """Serves one server over HTTP: an ASGI application, to be run by an ASGI server or mounted in another one.
+
+    Args:
+        server: What is served.
+        path: The MCP endpoint, below where the application is mounted.
+        guard: Decides which hosts and origins may ask.
+        max_body_bytes: What a request's body may have.
+        stateless: Serves the handshake revisions without sessions, for several processes behind one address.
+        hook: The author's `authorize`, if any.
+        resource: What is published of a protected resource, if anything.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        path: str,
+        guard: Guard,
+        max_body_bytes: int,
+        stateless: bool,
+        hook: Authorize | None,
+        resource: ProtectedResource | None,
+    ) -> None:
+        self.path = path
+        self._server = server
+        self._paths = frozenset({path, path + "/"} if path != "/" else {"/", ""})
+        self._guard = guard
+        self._max_body_bytes = max_body_bytes
+        self._is_stateless = stateless
+        self._hook = hook
+        self._resource = resource
+        self._host = Host(server)
+        self._offer: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sessions: Sessions | None = None
+        self._connections: set[Connection] = set()
+        self._requests = _Places(MAX_REQUESTS, "requests are running")
+        self._streams = _Places(MAX_STREAMS, "streams are open")
+        self._is_stopping = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI scope."""
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1003})
+
+    def stop(self) -> None:
+        """End everything that only waits, since the process is about to end; calls go on."""
+        self._is_stopping = True
+        for connection in list(self._connections):
+            connection.end_subscriptions()
+        if self._sessions is not None:
+            self._sessions.stop_streams()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Follow the lifespan events, where somebody sends them."""
+        while True:
+            event = await receive()
+            what = event["type"]
+            try:
+                await (self._open() if what == "lifespan.startup" else self._close())
+            except Exception as failure:  # the author's lifespan; the ASGI server reports it
+                logger.exception("the lifespan of server %r failed", self._server.name)
+                await send({"type": f"{what}.failed", "message": f"{type(failure).__name__}: {failure}"})
+                return
+            await send({"type": f"{what}.complete"})
+            if what == "lifespan.shutdown":
+                return
+
+    async def _open(self) -> None:
+        """Go live on this event loop: once, or anew where an earlier loop has ended."""
+        loop = asyncio.get_running_loop()
+        offer = await self._host.open()
+        if self._loop is not loop:
+            self._loop = loop
+            self._sessions = Sessions(self._forget)
+            self._is_stopping = False
+        self._offer = offer
+
+    async def _close(self) -> None:
+        if self._sessions is not None:
+            self.stop()
+            await self._sessions.close(grace_seconds=CLOSE_SECONDS)
+        self._loop = self._sessions = self._offer = None
+        await self._host.close()
+
+    def _forget(self, connection: Connection) -> None:
+        self._server.disconnect(connection)
+        self._connections.discard(connection)
+
+    def _connect(self, *, assumed_revision: str | None = None, session: Session | None = None) -> Connection:
+        connection = self._server.connect(session or _NOWHERE, self._offer, assumed_revision=assumed_revision)
+        self._connections.add(connection)
+        return connection
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; whatever stands in its way is said with a status of its own."""
+        extra: Headers = ()
+        try:
+            head = read_head(scope)
+            extra = self._check_caller(head)
+            if head.path not in self._paths:
+                await self._answer_elsewhere(head, send, extra)
+                return
+            with self._streams if _only_waits(head) else self._requests:
+                await self._answer_endpoint(head, receive, send, extra)
+        except Refusal as refusal:
+            await send_refusal(send, refusal, extra)
+
+    def _check_caller(self, head: Head) -> Headers:
+        """Check host and origin before anything else; gives the headers that let a web page read the answer."""
+        host = head.headers.get(b"host")
+        reason = self._guard.refuse_host(host)
+        if reason is not None:
+            raise Refusal(421, InvalidRequest(reason))
+        origin = head.headers.get(b"origin")
+        if origin is None:
+            return ()
+        reason = self._guard.refuse_origin(origin, host=host or b"")
+        if reason is not None:
+            raise Refusal(403, InvalidRequest(reason))
+        return self._guard.cors_headers(origin)
+
+    async def _answer_elsewhere(self, head: Head, send: Send, extra: Headers) -> None:
+        resource = self._resource
+        if resource is not None and head.path == resource.metadata_path and head.method in ("GET", "HEAD"):
+            await send_json(send, resource.metadata(), headers=extra)
+            return
+        error = MethodNotFound(f"there is nothing at {head.path!r:.80}; the MCP endpoint is {self.path}")
+        raise Refusal(404, error)
+
+    async def _answer_endpoint(self, head: Head, receive: Receive, send: Send, extra: Headers) -> None:
+        if head.method == "OPTIONS":
+            await self._answer_preflight(head, send, extra)
+            return
+        if head.method not in ("POST", "GET", "DELETE"):
+            raise _not_allowed(head.method)
+        principal = None if self._hook is None else await self._authorize(self._hook, head)
+        if self._is_stopping and _only_waits(head):
+            raise Refusal(503, InternalError("the server is being shut down"), headers=[(b"retry-after", b"5")])
+        if self._loop is not asyncio.get_running_loop():
+            await self._open_lazily()
+        if head.method == "POST":
+            await self._answer_post(head, principal, receive, send, extra)
+        else:
+            await self._answer_session_method(head, principal, receive, send, extra)
+
+    async def _answer_preflight(self, head: Head, send: Send, extra: Headers) -> None:
+        """Tell a browser what a page of an allowed origin may send."""
+        origin = head.headers.get(b"origin")
+        if origin is None or b"access-control-request-method" not in head.headers or not extra:
+            raise _not_allowed(head.method)
+        requested = head.headers.get(b"access-control-request-headers", b"")
+        await send_empty(send, 204, self._guard.preflight_headers(origin, requested))
+
+    async def _authorize(self, hook: Authorize, head: Head) -> object:
+        """Ask the author who calls."""
+        token: str | None = None
+        try:
+            token = read_bearer(head.headers.get(b"authorization"))
+            request = describe_request(
+                head.headers,
+                http_method=head.method,
+                path=head.path,
+                client_address=head.client,
+                is_mirrored=_is_per_request(head.headers),
+            )
+            return await authorize(hook, token, request)
+        except HeaderMismatch as error:
+            raise Refusal(400, error) from None
+        except (Unauthorized, Forbidden) as error:
+            status, value = challenge(error, had_token=token is not None, resource=self._resource)
+            refused = InvalidRequest(error.message)
+            raise Refusal(status, refused, headers=[(b"www-authenticate", value)]) from None
+        except Exception:  # the author's own code: nothing of it, and no token, is sent
+            logger.exception("authorize failed")
+            raise Refusal(500, InternalError("the server failed to check the authorization")) from None
+
+    async def _open_lazily(self) -> None:
+        try:
+            await self._open()
+        except Exception:  # the author's lifespan
+            logger.exception("the lifespan of server %r failed", self._server.name)
+            raise Refusal(500, InternalError("the server failed to start; its log says why")) from None
+
+    async def _answer_post(self, head: Head, principal: object, receive: Receive, send: Send, extra: Headers) -> None:
+        headers = head.headers
+        check_posted_type(headers)
+        check_accepted(headers, JSON_TYPE, STREAM_TYPE)
+        body = await read_body(head, receive, max_bytes=self._max_body_bytes)
+        if body is None:
+            return
+        session_id = headers.get(SESSION_ID)
+        if _is_per_request(headers):
+            await self._answer_alone(self._connect(), head, principal, body, receive=receive, send=send, extra=extra)
+        elif self._is_stateless:
+            connection = self._connect(assumed_revision=_assumed_revision(headers))
+            await self._answer_alone(connection, head, principal, body, receive=receive, send=send, extra=extra)
+        elif session_id is None:
+            await self._answer_opening(head, principal, body, receive=receive, send=send, extra=extra)
+        else:
+            session = self._live_sessions.find(session_id, principal)
+            exchange = SessionExchange(
+                headers, principal, open_stream=session.open_stream, prefers_stream=_prefers_stream(headers)
+            )
+            session.connection.receive(body, exchange)
+            await exchange.reply(receive, send, extra=extra)
+
+    async def _answer_alone(
+        self,
+        connection: Connection,
+        head: Head,
+        principal: object,
+        body: bytes,
+        *,
+        receive: Receive,
+        send: Send,
+        extra: Headers,
+    ) -> None:
+        """Answer a message that belongs to no session."""
+        exchange = RequestExchange(
+            head.headers, principal, receive=receive, send=send, extra=extra, cancels=_is_per_request(head.headers)
+        )
+        try:
+            await exchange.serve(connection, body)
+        finally:
+            self._forget(connection)
+
+    async def _answer_opening(
+        self, head: Head, principal: object, body: bytes, *, receive: Receive, send: Send, extra: Headers
+    ) -> None:
+        """Answer `initialize`, which opens a session; anything else that comes without one says what is missing."""
+        session = self._live_sessions.prepare(principal)
+        connection = self._connect(session=session)
+        exchange = RequestExchange(head.headers, principal, receive=receive, send=send, extra=extra, cancels=False)
+        try:
+            answer = await connection.answer(body, exchange)  # nothing that waits is served without a session
+            if answer is None:
+                raise Refusal(400, InvalidRequest("Mcp-Session-Id is missing; send initialize first"))
+            if connection.session is not None:
+                self._live_sessions.admit(session, connection)
+                extra = [*extra, (b"mcp-session-id", session.id.encode())]
+        finally:
+            if not session.is_open:
+                self._forget(connection)
+        await send_json(send, answer.body, status=status_of(answer.error), headers=extra)
+
+    async def _answer_session_method(
+        self, head: Head, principal: object, receive: Receive, send: Send, extra: Headers
+    ) -> None:
+        """Answer GET, which listens in a session or resumes one of its streams, and DELETE, which ends it."""
+        session_id = head.headers.get(SESSION_ID)
+        if self._is_stateless or _is_per_request(head.headers):
+            raise _not_allowed(head.method)
+        if session_id is None:
+            if PROTOCOL_VERSION in head.headers:
+                raise Refusal(400, InvalidRequest("Mcp-Session-Id is missing; send initialize first"))
+            raise _not_allowed(head.method)
+        session = self._live_sessions.find(session_id, principal)
+        if head.method == "DELETE":
+            await self._live_sessions.end(session)
+            await send_empty(send, 204, extra)
+            return
+        check_accepted(head.headers, STREAM_TYPE)
+        last_event_id = head.headers.get(LAST_EVENT_ID)
+        if last_event_id is None:
+            await send_stream(session.unasked, receive, send, headers=extra)
+        else:
+            stream, place = session.find_event(last_event_id.decode("latin-1"))
+            await send_stream(stream, receive, send, headers=extra, after=place)
+
+    @property
+    def _live_sessions(self) -> Sessions:
+        if self._sessions is None:
+            raise Refusal(503, InternalError("the server is being shut down"))
+        return self._sessions
+
+
+class _Places:
+    """How many may be inside at once."""
+
+    def __init__(self, limit: int, what: str) -> None:
+        self._limit = limit
+        self._what = what
+        self._taken = 0
+
+    def __enter__(self) -> None:
+        if self._taken >= self._limit:
+            error = InternalError(f"busy: {self._taken} {self._what}; send this one again later")
+            raise Refusal(503, error, headers=[(b"retry-after", b"1")])
+        self._taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._taken -= 1
+
+
+def _is_per_request(headers: dict[bytes, bytes]) -> bool:
+    """Tell the era by the header, which a request of the newest revision must have."""
+    return headers.get(PROTOCOL_VERSION, b"").strip() in _PER_REQUEST
+
+
+def _only_waits(head: Head) -> bool:
+    """Tell what costs nothing but a connection: streams of changes, by what their head says."""
+    return head.method == "GET" or head.headers.get(METHOD) == b"subscriptions/listen"
+
+
+def _assumed_revision(headers: dict[bytes, bytes]) -> str:
+    """Tell the handshake revision of a client without a session; one that nobody speaks is refused later, by name."""
+    return headers.get(PROTOCOL_VERSION, _UNSAID).decode("latin-1").strip()
+
+
+def _prefers_stream(headers: dict[bytes, bytes]) -> bool:
+    """Tell whether event streams stand before JSON in what a client accepts."""
+    accepted = headers.get(b"accept", b"")
+    return 0 <= accepted.find(STREAM_TYPE) < accepted.find(JSON_TYPE)
+
+
+def _not_allowed(method: str) -> Refusal:
+    error = InvalidRequest(f"{method} is not served here; send messages with POST")
+    return Refusal(405, error, headers=[(b"allow", b"POST")])
