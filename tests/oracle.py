@@ -45,6 +45,8 @@ _RESULTS = {
     "logging/setLevel": "EmptyResult",
     "tools/list": "ListToolsResult",
     "tools/call": "CallToolResult",
+    "prompts/list": "ListPromptsResult",
+    "prompts/get": "GetPromptResult",
     "subscriptions/listen": "SubscriptionsListenResult",
 }
 

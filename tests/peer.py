@@ -134,6 +134,10 @@ class Peer:
         params = {"name": tool} if arguments is None else {"name": tool, "arguments": arguments}
         return await self.request("tools/call", self.params(params, **meta))
 
+    async def get_prompt(self, prompt: str, arguments: Json = None, **meta: Any) -> Json:
+        params = {"name": prompt} if arguments is None else {"name": prompt, "arguments": arguments}
+        return await self.request("prompts/get", self.params(params, **meta))
+
     async def list(self) -> dict[str, Json]:
         """List all tools, by name, going through the pages."""
         tools: dict[str, Json] = {}

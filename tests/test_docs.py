@@ -7,21 +7,28 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from twofold import Context, MCPServer, TextContent, ToolOptions
+from tests.http_peer import HttpPeer
+from tests.peer import Peer
+from twofold import Context, MCPServer, PromptOptions, TextContent, ToolOptions
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAMS = {path.stem: path for path in sorted((ROOT / "docs_src").glob("*.py"))}
 
 
-def load(name: str) -> MCPServer:
+def load_module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"docs_src_{name}", PROGRAMS[name])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.mcp
+    return module
+
+
+def load(name: str) -> MCPServer:
+    return load_module(name).mcp
 
 
 def blocks(language: str) -> list[str]:
@@ -30,7 +37,7 @@ def blocks(language: str) -> list[str]:
 
 def test_every_program_in_the_documents_is_a_file_with_a_test():
     assert sorted(blocks("python")) == sorted(path.read_text() for path in PROGRAMS.values())
-    assert set(PROGRAMS) == {"shop", *(case[0] for case in CALLS)}
+    assert set(PROGRAMS) == {"shop", "prompts", "mounted", "authorization", *(case[0] for case in CALLS)}
 
 
 CALLS = [
@@ -68,6 +75,48 @@ async def test_the_first_program_finds_its_product_and_says_what_it_has_not():
     assert found.structured_content == {"name": "Travel mug", "price": 24.0}
     assert (missing.is_error, missing.content) == (True, [TextContent("No product named 'Tent'")])
     assert len([line for line in PROGRAMS["shop"].read_text().splitlines() if line.strip()]) == 15
+
+
+def test_every_option_of_a_prompt_is_in_its_table():
+    rows = [line for line in (ROOT / "docs" / "prompts.md").read_text().splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])} == set(
+        PromptOptions.__annotations__
+    )
+
+
+async def test_the_prompt_of_its_page_asks_for_a_review():
+    async with Peer(load("prompts")) as peer:
+        result = await peer.get_prompt("review", {"code": "x = 1", "style": "Ada"})
+    asked = "Review this code. Heed the style guide of Ada.\n\nx = 1"
+    assert result["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": asked}},
+        {"role": "assistant", "content": {"type": "text", "text": "First, what it is meant to do:"}},
+    ]
+
+
+async def test_a_server_mounted_in_starlette_is_served_beside_other_routes():
+    """Both on one ASGI application, the server below its mount."""
+    async with HttpPeer(load("mounted"), allowed_hosts=["localhost"]) as http:
+        http.app = load_module("mounted").app
+        http.prefix = "/shop"
+        result = await http.call("price_of", {"name": "Travel mug"}, {"Host": "localhost:8000"})
+        http.prefix = ""
+        health = await http.ask("GET", b"", {}, path="/health").whole()
+        http.app = load("mounted").streamable_http_app()
+    assert result["structuredContent"] == {"result": 24.0}
+    assert (health.status, health.body) == (200, b"ok")
+
+
+async def test_a_server_with_tokens_serves_whoever_may_and_says_what_is_missing():
+    async with HttpPeer(load("authorization")) as http:
+        bought = await http.call("buy", {"name": "mug"}, {"Authorization": "Bearer t-bob"})
+        narrow = await http.send(
+            "tools/call", {"name": "buy", "arguments": {"name": "mug"}}, {"Authorization": "Bearer t-ann"}
+        ).whole()
+        unknown = await http.send("tools/list", {}, {"Authorization": "Bearer t-eve"}).whole()
+    assert bought["structuredContent"] == {"result": "bob bought mug"}
+    assert (narrow.status, 'scope="shop:read shop:buy"' in narrow.headers["www-authenticate"]) == (403, True)
+    assert (unknown.status, 'error="invalid_token"' in unknown.headers["www-authenticate"]) == (401, True)
 
 
 async def test_a_picture_is_content():

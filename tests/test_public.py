@@ -17,7 +17,7 @@ NAMES = {
     "RateLimit", "ResourceContents", "ResourceLink", "ResultRefused", "TextContent", "TextResourceContents", "Tool",
     "ToolAnnotations", "ToolDefinition", "ToolError", "ToolOptions", "TransportError", "TwofoldError",
     "UnsupportedProtocolVersion", "AuthorizationError", "Forbidden", "HeaderMismatch", "HttpRequest",
-    "MissingRequiredClientCapability", "ProtectedResource", "Unauthorized",
+    "MissingRequiredClientCapability", "PromptMessage", "PromptOptions", "ProtectedResource", "Unauthorized",
 }  # fmt: skip
 
 

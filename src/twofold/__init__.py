@@ -36,7 +36,9 @@ from twofold.protocol.content import (
     TextResourceContents,
 )
 from twofold.protocol.messages import CallToolResult
+from twofold.protocol.prompt import PromptMessage
 from twofold.protocol.tool import Icon, ToolAnnotations, ToolDefinition
+from twofold.server.declare_prompt import PromptOptions
 from twofold.server.mcpserver import MCPServer
 from twofold.tools.checks.complaints import DefinitionWarning
 from twofold.tools.checks.headers import Header
@@ -78,6 +80,8 @@ __all__ = [
     "MethodNotFound",
     "MissingRequiredClientCapability",
     "ParseError",
+    "PromptMessage",
+    "PromptOptions",
     "ProtectedResource",
     "ProtocolError",
     "RateLimit",

@@ -13,6 +13,7 @@ from twofold.protocol.content import (
     TextResourceContents,
 )
 from twofold.protocol.messages import CallToolResult, Implementation, LogLevel
+from twofold.protocol.prompt import PromptMessage
 from twofold.protocol.tool import Icon, ToolAnnotations, ToolDefinition
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "ImageContent",
     "Implementation",
     "LogLevel",
+    "PromptMessage",
     "ResourceContents",
     "ResourceLink",
     "TextContent",

@@ -1,4 +1,7 @@
-"""The official client, second line: prints as JSON what it sees of the five tools. Runs with its own interpreter."""
+"""The official Python client, second line: prints as JSON what it sees of a server. Runs with its own interpreter.
+
+Standard input holds the task: `{"command": [...]}` or `{"url": ...}`, `mode`, and `calls`, arguments by tool.
+"""
 
 import asyncio
 import json
@@ -8,19 +11,25 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 
-async def main(python: str, server: str, mode: str) -> None:
-    parameters = StdioServerParameters(command=python, args=[server])
+def reach(task: dict) -> str | StdioServerParameters:
+    if "url" in task:
+        return task["url"]
+    command, *arguments = task["command"]
+    return StdioServerParameters(command=command, args=arguments)
+
+
+async def main(task: dict) -> None:
     seen: dict = {"calls": {}, "progress": []}
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         seen["progress"].append([progress, total, message])
 
-    async with Client(parameters, mode=mode) as client:
+    async with Client(reach(task), mode=task["mode"]) as client:
         seen["version"] = client.protocol_version
         seen["server"] = [client.server_info.name, client.server_info.version] if client.server_info else None
         listing = await client.list_tools()
         seen["tools"] = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools]
-        for name, arguments in json.load(sys.stdin).items():
+        for name, arguments in task["calls"].items():
             result = await client.call_tool(name, arguments, progress_callback=on_progress)
             seen["calls"][name] = {
                 "text": [block.text for block in result.content],
@@ -30,4 +39,4 @@ async def main(python: str, server: str, mode: str) -> None:
     print(json.dumps(seen))
 
 
-asyncio.run(main(*sys.argv[1:]))
+asyncio.run(main(json.load(sys.stdin)))

@@ -1,17 +1,26 @@
-"""The official Python client lists and calls five tools over stdio, in both eras; both faces as it sees them.
+"""Clients nobody here wrote list and call five tools, over stdio and over HTTP, in both eras; all see the same.
 
-`TWOFOLD_MCP1` and `TWOFOLD_MCP2` name interpreters with `requirements/mcp-1.txt` and `mcp-2.txt` installed.
+What they need is named by the environment, and installed by `.ci/run`: `TWOFOLD_MCP1` and `TWOFOLD_MCP2`,
+interpreters with the official Python client; `TWOFOLD_NODE`, and the folders `TWOFOLD_TS1`, `TWOFOLD_TS2` and
+`TWOFOLD_INSPECTOR`, where npm put the TypeScript clients and the Inspector.
 """
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from tests.external.serving import served_over_http
+
 HERE = Path(__file__).parent
+FIVE_TOOLS = HERE / "five_tools.py"
+LISTING = json.loads((HERE / "five_tools.json").read_text())
 CALLS = {
     "add": {"a": 2, "b": 40},
     "weather": {"city": "London"},
@@ -39,42 +48,81 @@ SEEN = {
     "refuse": {"text": ["refused: full"], "structured": None, "is_error": True},
     "count": {"text": ["counted to 2"], "structured": {"result": "counted to 2"}, "is_error": False},
 }
+SERVER = ["five tools", "1.2.3"]
+PROGRESS = [[1, 2, "step 1"], [2, 2, "step 2"]]
 
 
-@pytest.mark.parametrize(
-    ("variable", "script", "arguments", "version"),
-    [
-        ("TWOFOLD_MCP2", "mcp2_client.py", ["2026-07-28"], "2026-07-28"),
-        ("TWOFOLD_MCP2", "mcp2_client.py", ["auto"], "2026-07-28"),
-        ("TWOFOLD_MCP2", "mcp2_client.py", ["legacy"], "2025-11-25"),
-        ("TWOFOLD_MCP1", "mcp1_client.py", [], "2025-11-25"),
-    ],
-)
-def test_the_official_client_sees_both_faces(variable, script, arguments, version):
-    """B1, B2: clients that exist are served."""
-    command = [
-        os.environ[variable],
-        str(HERE / script),
-        sys.executable,
-        str(HERE / "five_tools.py"),
-        *arguments,
-    ]
-    done = subprocess.run(command, input=json.dumps(CALLS), capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["version"] == version
-    # A client pinned to a revision without a handshake asks nobody who the server is.
-    assert seen["server"] == (None if arguments == ["2026-07-28"] else ["five tools", "1.2.3"])
-    assert seen["calls"] == SEEN
-    assert seen["progress"] == [[1, 2, "step 1"], [2, 2, "step 2"]]
-    tools = {tool["name"]: tool for tool in seen["tools"]}
-    assert list(tools) == list(CALLS)
-    assert tools["add"]["annotations"] == {"readOnlyHint": True}
-    assert tools["weather"]["title"] == "Weather now"
-    assert tools["add"]["outputSchema"] == {
-        "properties": {"result": {"title": "Result", "type": "integer"}},
-        "required": ["result"],
-        "title": "addOutput",
-        "type": "object",
+@dataclass(frozen=True)
+class Peer:
+    """A client in one of its modes, and what it can show: which revision it agrees to, who serves, progress."""
+
+    program: Literal["mcp1", "mcp2", "ts1", "ts2", "inspector"]
+    mode: str
+    version: str
+    server: list[str] | None = None
+    progress: list[list[object]] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.program}-{self.mode}"
+
+    def run(self, target: dict[str, object]) -> dict[str, object]:
+        """Let it list and call, and give what it saw."""
+        command, folder = start_of(self.program)
+        task = json.dumps({**target, "mode": self.mode, "calls": CALLS})
+        done = subprocess.run(command, cwd=folder, input=task, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def start_of(program: str) -> tuple[list[str], Path]:
+    """Give the command that starts a client's program, and the folder it starts in."""
+    if program in ("mcp1", "mcp2"):
+        return [os.environ[f"TWOFOLD_{program.upper()}"], str(HERE / f"{program}_client.py")], HERE
+    node, folder = os.environ["TWOFOLD_NODE"], Path(os.environ[f"TWOFOLD_{program.upper()}"])
+    if program == "inspector":
+        launcher = folder / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+        return [sys.executable, str(HERE / "inspector_client.py"), node, str(launcher)], folder
+    # Evaluated rather than run: imports are then looked for in the working folder, not beside the file.
+    return [node, "--input-type=module", "--eval", (HERE / f"{program}_client.mjs").read_text()], folder
+
+
+PEERS = [
+    # A client that insists on a revision without a handshake asks nobody who the server is.
+    Peer("mcp2", "2026-07-28", version="2026-07-28", server=None, progress=PROGRESS),
+    Peer("mcp2", "auto", version="2026-07-28", server=SERVER, progress=PROGRESS),
+    Peer("mcp2", "legacy", version="2025-11-25", server=SERVER, progress=PROGRESS),
+    Peer("mcp1", "legacy", version="2025-11-25", server=SERVER, progress=PROGRESS),
+    Peer("ts2", "2026-07-28", version="2026-07-28", server=SERVER, progress=PROGRESS),
+    Peer("ts2", "auto", version="2026-07-28", server=SERVER, progress=PROGRESS),
+    Peer("ts2", "legacy", version="2025-11-25", server=SERVER, progress=PROGRESS),
+    Peer("ts1", "legacy", version="2025-11-25", server=SERVER, progress=PROGRESS),
+    # The Inspector's command line has no way to show progress: it is sent some all the same, and has to bear it.
+    Peer("inspector", "legacy", version="2025-11-25", server=SERVER, progress=None),
+    Peer("inspector", "modern", version="2026-07-28", server=SERVER, progress=None),
+]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served_over_http(FIVE_TOOLS, log=tmp_path_factory.mktemp("served") / "log") as url:
+        yield url
+
+
+@pytest.fixture
+def target(transport: str, request: pytest.FixtureRequest) -> dict[str, object]:
+    if transport == "http":
+        return {"url": request.getfixturevalue("url")}
+    return {"command": [sys.executable, str(FIVE_TOOLS)]}
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("peer", PEERS, ids=str)
+def test_a_client_nobody_here_wrote_sees_both_faces(peer, transport, target):
+    """B1, B2, B4: every client that exists is served the same definitions, faces, errors and progress."""
+    assert peer.run(target) == {
+        "version": peer.version,
+        "server": peer.server,
+        "tools": LISTING,
+        "calls": SEEN,
+        "progress": peer.progress,
     }
-    assert tools["count"]["inputSchema"]["properties"] == {"upto": {"title": "Upto", "type": "integer"}}

@@ -1,5 +1,6 @@
 """Server-sent events: what is written is read back, whatever the pieces it arrives in."""
 
+import itertools
 import re
 
 import pytest
@@ -14,21 +15,40 @@ LIMIT = 1_000_000
 ids = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1)
 waits = st.none() | st.integers(0, 10**15 - 1)
 pieces = st.sampled_from(
-    [b"data", b"id", b"event", b"retry", b":", b" ", b"\r", b"\n", b"\r\n", b"\n\n", b"7", b"x", b"\0", b"\xef\xbb\xbf"]
-    + [b"data: x\n", b"id: 1\n", b": c\n", b"\xc3\xa9", b"\xff"]
+    [
+        b"data",
+        b"id",
+        b"event",
+        b"retry",
+        b":",
+        b" ",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"\n\n",
+        b"7",
+        b"x",
+        b"\x00",
+        b"\xef\xbb\xbf",
+        b"data: x\n",
+        b"id: 1\n",
+        b": c\n",
+        b"\xc3\xa9",
+        b"\xff",
+    ]
 )
 streams = st.lists(pieces | st.binary(max_size=3), max_size=60).map(b"".join)
 
 
-def read(*chunks: bytes) -> list[Event]:
-    decoder = EventStreamDecoder(LIMIT)
+def read(*chunks: bytes, limit: int = LIMIT) -> list[Event]:
+    decoder = EventStreamDecoder(limit)
     return [event for chunk in chunks for event in decoder.feed(chunk)]
 
 
 def cut(stream: bytes, places: list[int]) -> list[bytes]:
     """Cut a stream at these places; some pieces may be empty."""
     edges = [0, *sorted(place % (len(stream) + 1) for place in places), len(stream)]
-    return [stream[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [stream[start:end] for start, end in itertools.pairwise(edges)]
 
 
 @pytest.mark.parametrize(
@@ -178,11 +198,9 @@ def test_an_event_is_given_as_soon_as_it_is_complete():
 )
 def test_what_is_larger_than_the_limit_is_refused(chunks, what):
     """No peer fills the memory with one event, with empty lines neither."""
-    decoder = EventStreamDecoder(100)
     message = f"event stream: a {what} of more than 100 bytes, which is the limit here; the peer must send less at once"
     with pytest.raises(TransportError, match=re.escape(message)):
-        for chunk in chunks:
-            decoder.feed(chunk)
+        read(*chunks, limit=100)
 
 
 def test_a_stream_may_be_of_any_length_within_the_limit():

@@ -24,6 +24,7 @@ from twofold.protocol.messages import (
     ServerIdentity,
     Wrapping,
 )
+from twofold.protocol.prompt import PromptArgument, PromptDefinition, PromptMessage
 from twofold.protocol.tool import Icon, ToolAnnotations, ToolDefinition
 from twofold.protocol.wire import HANDSHAKE_REVISIONS, SUPPORTED_REVISIONS, Codecs
 
@@ -66,7 +67,7 @@ def judged(encoded: bytes, method: str, revision: str) -> dict:
 
 def test_discover_says_who_and_what():
     """2026-07-28, server/discover."""
-    assert judged(CODECS.per_request.opening_result(), "server/discover", "2026-07-28") == {
+    assert judged(CODECS.per_request.opening_result(offers_prompts=False), "server/discover", "2026-07-28") == {
         "resultType": "complete",
         "supportedVersions": list(SUPPORTED_REVISIONS),
         "capabilities": {"tools": {"listChanged": True}, "logging": {}},
@@ -87,7 +88,7 @@ def test_discover_says_who_and_what():
     ],
 )
 def test_initialize_says_what_the_revision_has_room_for(revision, shown):
-    answer = judged(CODECS.handshake[revision].opening_result(), "initialize", revision)
+    answer = judged(CODECS.handshake[revision].opening_result(offers_prompts=False), "initialize", revision)
     assert answer["protocolVersion"] == revision
     assert answer["serverInfo"] == {key: value for key, value in SERVER_INFO.items() if key in shown}
     assert answer["instructions"] == "Use it."
@@ -213,6 +214,8 @@ def test_an_era_has_only_its_own_methods():
         "server/discover",
         "tools/list",
         "tools/call",
+        "prompts/list",
+        "prompts/get",
         "subscriptions/listen",
     }
     assert CODECS.handshake["2025-11-25"].methods == {
@@ -220,5 +223,75 @@ def test_an_era_has_only_its_own_methods():
         "ping",
         "tools/list",
         "tools/call",
+        "prompts/list",
+        "prompts/get",
         "logging/setLevel",
     }
+
+
+PROMPT = PromptDefinition(
+    name="p",
+    title="P",
+    description="Asks.",
+    arguments=[PromptArgument(name="code", title="Code", description="The code.", required=True)],
+    icons=[ICON],
+    meta={"a": 1},
+)
+
+
+@pytest.mark.parametrize("revision", SUPPORTED_REVISIONS)
+def test_prompts_are_declared_only_where_they_are_offered(revision):
+    """Prompts, "Capabilities": in `server/discover` and `initialize` alike."""
+    method = "server/discover" if revision == "2026-07-28" else "initialize"
+    for offers_prompts, more in [(False, {}), (True, {"prompts": {"listChanged": True}})]:
+        answer = judged(ALL[revision].opening_result(offers_prompts=offers_prompts), method, revision)
+        assert answer["capabilities"] == {"tools": {"listChanged": True}, "logging": {}, **more}
+
+
+@pytest.mark.parametrize(
+    ("revision", "fields", "argument_fields"),
+    [
+        ("2026-07-28", {"title", "icons", "_meta"}, {"title"}),
+        ("2025-11-25", {"title", "icons", "_meta"}, {"title"}),
+        ("2025-06-18", {"title", "_meta"}, {"title"}),
+        ("2025-03-26", set(), set()),
+        ("2024-11-05", set(), set()),
+    ],
+)
+def test_a_prompt_has_the_fields_of_its_revision(revision, fields, argument_fields):
+    """Schema `Prompt` and `PromptArgument` of each revision."""
+    codec = ALL[revision]
+    page = judged(codec.prompts_page([codec.prompt_definition(PROMPT)], "next"), "prompts/list", revision)
+    (prompt,) = page["prompts"]
+    assert set(prompt) == {"name", "description", "arguments"} | fields
+    assert set(prompt["arguments"][0]) == {"name", "description", "required"} | argument_fields
+    assert page["nextCursor"] == "next"
+
+
+@pytest.mark.parametrize("revision", SUPPORTED_REVISIONS)
+def test_messages_restate_the_blocks_a_revision_lacks(revision):
+    """Schema `PromptMessage` of each revision: sound from 2025-03-26 on, links to resources from 2025-06-18 on."""
+    messages = [
+        PromptMessage(role="user", content=AudioContent(data="eA==", mime_type="audio/wav")),
+        PromptMessage(role="assistant", content=ResourceLink(uri="file:///a", name="a")),
+    ]
+    result = judged(ALL[revision].prompt_result("Asks.", messages), "prompts/get", revision)
+    sound = {"type": "audio", "data": "eA==", "mimeType": "audio/wav"}
+    if revision == "2024-11-05":
+        sound = {"type": "resource", "resource": {"uri": "data:,audio", "blob": "eA==", "mimeType": "audio/wav"}}
+    link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+    if revision < "2025-06-18":
+        link = {"type": "text", "text": "[a](file:///a)"}
+    frame = {"resultType": "complete", **TAIL} if revision == "2026-07-28" else {}
+    assert result == {
+        **frame,
+        "description": "Asks.",
+        "messages": [{"role": "user", "content": sound}, {"role": "assistant", "content": link}],
+    }
+
+
+@pytest.mark.parametrize("revision", SUPPORTED_REVISIONS)
+def test_a_prompt_without_a_description_or_messages_is_a_result(revision):
+    result = judged(ALL[revision].prompt_result(None, []), "prompts/get", revision)
+    assert result["messages"] == []
+    assert "description" not in result

@@ -7,7 +7,6 @@ from twofold.cli.failures import BadUsage, Exit, NotLoaded, one_line
 from twofold.cli.target import load_target
 from twofold.errors import TransportError
 from twofold.server.mcpserver import MCPServer
-from twofold.transports.http.guard import is_loopback_host
 
 
 def serve(
@@ -35,11 +34,7 @@ def serve(
     options = {name: value for name, value in given.items() if value}
     if http is None and options:
         raise BadUsage("--path, --allow-host, --allow-origin and --stateless are for serving over HTTP; add --http")
-    address = None if http is None else _read_address(http)
-    if address is not None and not allow_host and not is_loopback_host(address[0]):
-        raise BadUsage(
-            f"{address[0]!r:.80} can be reached from other machines: say under which names, --allow-host NAME"
-        )
+    address = None if http is None else _read_address(http, is_named=bool(allow_host))
     server = load_target(target)
     try:
         if address is None:
@@ -63,10 +58,14 @@ def _serve_http(server: MCPServer, address: tuple[str, int], options: dict[str, 
     server.run("streamable-http", host=address[0], port=address[1], **options)
 
 
-def _read_address(text: str) -> tuple[str, int]:
-    """Read HOST:PORT; an IPv6 address stands in brackets."""
+def _read_address(text: str, *, is_named: bool) -> tuple[str, int]:
+    """Read HOST:PORT; an IPv6 address stands in brackets. A wide one needs names that requests may be sent to."""
+    from twofold.transports.http.guard import is_loopback_host  # noqa: PLC0415 - 4 ms that serving over stdio saves
+
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdigit() and int(port[:6]) < 65536):
         raise BadUsage(f"--http: expected HOST:PORT such as 127.0.0.1:8000, got {text!r:.80}")
+    if not is_named and not is_loopback_host(host):
+        raise BadUsage(f"{host!r:.80} can be reached from other machines: say under which names, --allow-host NAME")
     return host, int(port)

@@ -265,8 +265,10 @@ def _says(raw: bytes, value: Json, *, header: str) -> bool:
         return text == ("true" if value else "false")
     if not isinstance(value, int | float) or _NUMBER.match(text) is None:
         return False
-    # Exact, where floats are not: 2**53 and 2**53 + 1 are two values. The body's floats are taken as written.
-    return Decimal(text) == (Decimal(repr(value)) if isinstance(value, float) else value)
+    # Exact, where floats are not: 2**53 and 2**53 + 1 are two values. A large float stands for its exact value as
+    # well as for the digits it is written with.
+    number = Decimal(text)
+    return number == Decimal(value) or (isinstance(value, float) and number == Decimal(repr(value)))
 
 
 def _encode_if_possible(value: str | int) -> bytes | None:

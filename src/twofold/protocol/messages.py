@@ -14,6 +14,9 @@ LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "cr
 LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 """RFC 5424's severities, from the least to the most severe."""
 
+ListName: TypeAlias = Literal["tools", "prompts"]
+"""A list whose changes are announced, as the methods about it spell it."""
+
 ABSENT = msgspec.Raw(b"")
 """Stands where a message has nothing; told by identity."""
 
@@ -76,6 +79,11 @@ class SubscriptionFilter(Wire, frozen=True):
     """Which notifications a subscription wants. Those this server never sends are not agreed to."""
 
     tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+
+    def wants(self, changed: ListName) -> bool:
+        """Tell whether changes of a list are to be told."""
+        return bool(self.tools_list_changed if changed == "tools" else self.prompts_list_changed)
 
 
 class ListenParams(msgspec.Struct, frozen=True):

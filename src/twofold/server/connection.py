@@ -29,7 +29,8 @@ from twofold.protocol.jsonrpc import (
     encode_result,
     recover_id,
 )
-from twofold.protocol.messages import CancelledParams, LogLevel, Params, RequestMeta, SubscriptionFilter
+from twofold.protocol.messages import CancelledParams, ListName, LogLevel, Params, RequestMeta, SubscriptionFilter
+from twofold.protocol.prompt import PROMPT_METHODS
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import PER_REQUEST_REVISIONS, SUPPORTED_REVISIONS, Codec, Codecs
 from twofold.protocol.wire.handshake import HandshakeCodec
@@ -104,6 +105,7 @@ class Connection:
     Attributes:
         writer: Where messages go that are about no request.
         session: What `initialize` agreed on.
+        told_of_prompts: Whether its answer said that there are prompts: only then are changes of theirs told.
         assumed: What holds without `initialize`, where a server of several processes keeps no sessions.
     """
 
@@ -119,6 +121,7 @@ class Connection:
         self.handlers = handlers
         self.writer = writer
         self.session: HandshakeCodec | None = None
+        self.told_of_prompts = False
         self.assumed = assumed
         self.client_info: dict[str, Json] | None = None
         self.client_capabilities: dict[str, Json] = {}
@@ -131,7 +134,7 @@ class Connection:
         self._thread = threading.get_ident()
         self._running_in_batches = 0
         self._is_closing = False
-        self._change_is_due = False
+        self._due: set[ListName] = set()
         self._lines = LineExchange(writer)
         self.on_ended: Callable[[], None] | None = None
 
@@ -148,7 +151,7 @@ class Connection:
             exchange: Its way back; None where everything goes to the connection's writer.
         """
         exchange = exchange or self._lines
-        if line.lstrip()[:1] == b"[":
+        if _is_batch(line):
             self._spawn(self._respond_to_batch(line, exchange), None, exchange)
             return
         pending = self._open(line, exchange)
@@ -160,7 +163,10 @@ class Connection:
 
     async def answer(self, line: bytes, exchange: Exchange | None = None) -> Answer | None:
         """Take one line and give back the answer to it, or None if none is owed; the work is done in this task."""
-        pending = self._open(line, exchange or self._lines)
+        exchange = exchange or self._lines
+        if _is_batch(line):
+            return await self._answer_batch(line, exchange)
+        pending = self._open(line, exchange)
         if pending is None or isinstance(pending, Answer):
             return pending
         return await self._complete(*pending, owns_task=False)
@@ -184,11 +190,11 @@ class Connection:
         else:
             self._loop.call_soon_threadsafe(exchange.close_stream)
 
-    def announce_tools(self) -> None:
-        """Tell the peer, if it asked, that the tools have changed; many changes at once are told once."""
-        if not self._change_is_due:
-            self._change_is_due = True
-            self._loop.call_soon_threadsafe(self._announce_tools)
+    def announce(self, changed: ListName) -> None:
+        """Tell the peer, if it asked, that a list has changed, from any thread; many changes at once are told once."""
+        if changed not in self._due:
+            self._due.add(changed)
+            self._loop.call_soon_threadsafe(self._announce, changed)
 
     def refuse(self, request_id: RequestId | None, error: ProtocolError) -> None:
         """Answer, with an error, a line that was not handed over; None if its id is not known."""
@@ -232,8 +238,7 @@ class Connection:
             return self._refuse(recover_id(line), error)
         request_id = message.id
         if not message.method or request_id is None or isinstance(request_id, msgspec.UnsetType):
-            self._take_notice(message)
-            return None
+            return self._take_notice(message, exchange)
         try:
             request = self._read_request(message, request_id, exchange, in_batch=in_batch)
             result = self.handlers[request.method](self, request)
@@ -256,11 +261,15 @@ class Connection:
             raise InvalidRequest(f"{message.method}: a batch holds messages of its session's revision only")
         if headers is not None and codec is self.offer.codecs.per_request:
             check_mirrored(headers, method=message.method, params=params, registry=self.offer.registry)
-        if message.method not in codec.methods:
+        if message.method not in codec.methods or not self._serves(message.method):
             raise MethodNotFound(f"method {message.method!r:.80} is not served in revision {codec.revision}")
         if request_id in self._in_flight:
             raise InvalidRequest(f"the id {request_id!r:.80} is in use by a request that is not answered yet")
         return Request(request_id, message.method, params, message.params, codec, exchange)
+
+    def _serves(self, method: str) -> bool:
+        """Tell whether this server has a method in any revision; those of prompts, once there was a prompt."""
+        return method in self.handlers and (method not in PROMPT_METHODS or self.offer.registry.prompts.was_used)
 
     @property
     def handshake(self) -> HandshakeCodec | None:
@@ -307,14 +316,15 @@ class Connection:
             return self.handshake
         if method in ("initialize", "ping"):
             return self.offer.codecs.for_handshake("")
-        if method not in self.handlers:
+        if not self._serves(method):
             raise MethodNotFound(f"method {method!r:.80} is not served in any revision")
         raise InvalidParams(
             f"{method}: _meta lacks io.modelcontextprotocol/protocolVersion (and clientCapabilities), and no session "
             "was opened: send them with each request, or send initialize first"
         )
 
-    def _take_notice(self, message: Message) -> None:
+    def _take_notice(self, message: Message, exchange: Exchange) -> Answer | None:
+        """Take what needs no answer; a response over HTTP outside a session is sent by mistake, and told so."""
         if message.method == "notifications/cancelled":
             request_id = read_cancelled(message)
             task = self._in_flight.pop(request_id, None) if request_id is not None else None
@@ -323,7 +333,10 @@ class Connection:
                 self._stopped.add(task)
                 task.cancel()
         elif not message.method:
+            if exchange.headers is not None and self.handshake is None:
+                return self._refuse(None, InvalidRequest("a response was sent, but this server asks nothing"))
             logger.warning("a response to no request of ours was ignored")
+        return None
 
     async def _complete(self, request_id: RequestId, work: Work, *, owns_task: bool) -> Answer | None:
         """Do a request's work in this task; None if it was cancelled meanwhile, since then nobody wants it.
@@ -364,20 +377,23 @@ class Connection:
         await exchange.drain()
 
     async def _respond_to_batch(self, line: bytes, exchange: Exchange) -> None:
+        exchange.finish(await self._answer_batch(line, exchange))
+        await exchange.drain()
+
+    async def _answer_batch(self, line: bytes, exchange: Exchange) -> Answer | None:
         """Answer a batch with one array, its requests having run side by side."""
         spoken = self.handshake
         try:
             if spoken is None or not spoken.carries.has_batches:
                 when = "before initialize" if spoken is None else f"in revision {spoken.revision}"
-                raise InvalidRequest(f"batches do not exist {when}; send each message on a line of its own")
+                raise InvalidRequest(f"batches do not exist {when}; send each message on its own")
             elements = decode_batch(line)
             if len(elements) > MAX_BATCH:
                 raise InvalidRequest(
                     f"a batch holds at most {MAX_BATCH} messages, got {len(elements)}; send it in parts"
                 )
         except ProtocolError as error:
-            exchange.finish(self._refuse(None, error))
-            return
+            return self._refuse(None, error)
         places = asyncio.Semaphore(BATCH_PLACES)
         taken = min(len(elements), BATCH_PLACES) - 1  # the batch's own task counts as one already
         self._running_in_batches += taken
@@ -386,8 +402,7 @@ class Connection:
         finally:
             self._running_in_batches -= taken
         owed = [answer.body for answer in answers if answer is not None]
-        exchange.finish(Answer(b"[" + b",".join(owed) + b"]") if owed else None)
-        await exchange.drain()
+        return Answer(b"[" + b",".join(owed) + b"]") if owed else None
 
     async def _answer_element(self, element: bytes, exchange: Exchange, places: asyncio.Semaphore) -> Answer | None:
         """Answer one message of a batch, in a task of its own, so that it can be cancelled alone."""
@@ -424,14 +439,18 @@ class Connection:
             request_id = UNREADABLE_ID
         return Answer(encode_error(request_id, error), error, is_unreadable=True)
 
-    def _announce_tools(self) -> None:
-        self._change_is_due = False
-        method = "notifications/tools/list_changed"
-        if self.session is not None:
+    def _announce(self, changed: ListName) -> None:
+        self._due.discard(changed)
+        method = f"notifications/{changed}/list_changed"
+        if self.session is not None and (changed == "tools" or self.told_of_prompts):
             self.send(self.writer, method, b"{}")
         for request_id, subscription in self.subscriptions.items():
-            if subscription.wanted.tools_list_changed:
+            if subscription.wanted.wants(changed):
                 self.send(subscription.exchange, method, self.offer.codecs.per_request.subscribed(request_id))
+
+
+def _is_batch(line: bytes) -> bool:
+    return line.lstrip()[:1] == b"["
 
 
 def read_cancelled(message: Message) -> RequestId | None:

@@ -15,6 +15,7 @@ from twofold.protocol.messages import (
     InitializeParams,
     ListenParams,
     LogLevel,
+    Params,
     SetLevelParams,
     SubscriptionFilter,
     WholeMeta,
@@ -23,9 +24,9 @@ from twofold.protocol.structs import Json
 from twofold.protocol.wire import Codec
 from twofold.protocol.wire.per_request import CLIENT_CAPABILITIES, CLIENT_INFO
 from twofold.server.connection import Connection, Handler, Request, Subscription, Work
+from twofold.server.prompts import get_prompt
 from twofold.tools.call import call, error_faces
 from twofold.tools.context import Context
-from twofold.tools.declare import Tool
 from twofold.transports.exchange import Exchange
 
 MAX_SUBSCRIPTIONS = 1000
@@ -41,11 +42,12 @@ def _open_session(connection: Connection, request: Request) -> bytes:
     connection.session = connection.offer.codecs.for_handshake(params.protocol_version)
     connection.client_info = params.client_info
     connection.client_capabilities = params.capabilities
-    return connection.session.opening_result()
+    connection.told_of_prompts = connection.offer.registry.prompts.was_used
+    return connection.session.opening_result(offers_prompts=connection.told_of_prompts)
 
 
 def _discover(connection: Connection, request: Request) -> bytes:
-    return request.codec.opening_result()
+    return request.codec.opening_result(offers_prompts=connection.offer.registry.prompts.was_used)
 
 
 def _ping(connection: Connection, request: Request) -> bytes:
@@ -53,7 +55,11 @@ def _ping(connection: Connection, request: Request) -> bytes:
 
 
 def _list_tools(connection: Connection, request: Request) -> bytes:
-    return connection.offer.registry.page(request.codec, request.params.cursor)
+    return connection.offer.registry.tools.page(request.codec, request.params.cursor)
+
+
+def _list_prompts(connection: Connection, request: Request) -> bytes:
+    return connection.offer.registry.prompts.page(request.codec, request.params.cursor)
 
 
 def _set_log_level(connection: Connection, request: Request) -> bytes:
@@ -69,20 +75,40 @@ def _call_tool(connection: Connection, request: Request) -> Work:
     if not params.name:
         raise InvalidParams("tools/call: params.name is missing; it names the tool")
     registered = connection.offer.registry.get(params.name)
-    arguments = b"{}" if params.arguments is ABSENT else bytes(params.arguments)
-    if arguments == b"null":
-        arguments = b"{}"
+    arguments = _arguments_of(params)
 
     async def work() -> list[bytes]:
         faces = await call(
             registered.tool,
             registered.runner,
             arguments,
-            make_context=lambda: _make_context(connection, request, registered.tool),
+            make_context=lambda: _make_context(connection, request, registered.tool.name),
         )
         return encode_call(request.codec, faces, tool_name=params.name)
 
     return work
+
+
+def _get_prompt(connection: Connection, request: Request) -> Work:
+    params = request.params
+    if not params.name:
+        raise InvalidParams("prompts/get: params.name is missing; it names the prompt")
+    prompt = connection.offer.registry.prompts.get(params.name)
+    arguments = _arguments_of(params)
+
+    async def work() -> list[bytes]:
+        messages = await get_prompt(
+            prompt, arguments, make_context=lambda: _make_context(connection, request, params.name)
+        )
+        return [request.codec.prompt_result(prompt.definition.description, messages)]
+
+    return work
+
+
+def _arguments_of(params: Params) -> bytes:
+    """Give the JSON of the arguments; none, and null, are an empty object."""
+    arguments = b"{}" if params.arguments is ABSENT else bytes(params.arguments)
+    return b"{}" if arguments == b"null" else arguments
 
 
 def encode_call(codec: Codec, faces: Faces, *, tool_name: str) -> list[bytes]:
@@ -93,7 +119,7 @@ def encode_call(codec: Codec, faces: Faces, *, tool_name: str) -> list[bytes]:
         return codec.call_result(error_faces(f"Error executing tool {tool_name}: {error}"))
 
 
-def _make_context(connection: Connection, request: Request, tool: Tool) -> Context:
+def _make_context(connection: Connection, request: Request, name: str) -> Context:
     known = request.params.meta
     channel = CallChannel(
         connection=connection,
@@ -108,7 +134,7 @@ def _make_context(connection: Connection, request: Request, tool: Tool) -> Conte
     return Context(
         channel,
         request_id=request.id,
-        tool_name=tool.name,
+        tool_name=name,
         protocol_version=request.codec.revision,
         client_info=info,
         client_capabilities=capabilities,
@@ -122,7 +148,10 @@ def _listen(connection: Connection, request: Request) -> Work:
     wanted = _decode(request, ListenParams).notifications
     if len(connection.subscriptions) >= MAX_SUBSCRIPTIONS:
         raise InvalidRequest(f"{MAX_SUBSCRIPTIONS} subscriptions are open on this connection; end one of them first")
-    agreed = SubscriptionFilter(tools_list_changed=True) if wanted.tools_list_changed else SubscriptionFilter()
+    agreed = SubscriptionFilter(
+        tools_list_changed=wanted.tools_list_changed or None,
+        prompts_list_changed=(wanted.prompts_list_changed and connection.offer.registry.prompts.was_used) or None,
+    )
     codec = connection.offer.codecs.per_request
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     entry = Subscription(agreed, request.exchange, ended)
@@ -148,6 +177,8 @@ HANDLERS: Mapping[str, Handler] = {
     "ping": _ping,
     "tools/list": _list_tools,
     "tools/call": _call_tool,
+    "prompts/list": _list_prompts,
+    "prompts/get": _get_prompt,
     "logging/setLevel": _set_log_level,
     "subscriptions/listen": _listen,
 }

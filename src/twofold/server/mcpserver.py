@@ -12,12 +12,13 @@ import msgspec
 from typing_extensions import Unpack
 
 from twofold.errors import InvalidDefinition
-from twofold.protocol.messages import CacheHints, CallToolResult, Implementation, LogLevel, ServerIdentity
+from twofold.protocol.messages import CacheHints, CallToolResult, Implementation, ListName, LogLevel, ServerIdentity
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon, ToolDefinition
 from twofold.protocol.wire import Codecs
 from twofold.protocol.wire.per_request import SERVER_INFO
 from twofold.server.connection import Connection, Offer
+from twofold.server.declare_prompt import PromptOptions, declare_prompt
 from twofold.server.dispatch import HANDLERS, encode_call
 from twofold.server.registry import Registry
 from twofold.tools.arguments.parameters import UnknownArguments
@@ -48,7 +49,7 @@ OnLog: TypeAlias = Callable[[LogLevel, Json], None]
 
 
 class MCPServer:
-    """A server of typed tools.
+    """A server of typed tools, and of prompts.
 
     ```python
     mcp = MCPServer("catalogue")
@@ -73,7 +74,7 @@ class MCPServer:
         expose_errors: Sends a crash's own text to the client. False: a reference that also stands in the log.
         unknown_arguments: `"refuse"` an argument a tool does not have, or `"ignore"` it.
         text: The model's face of a result where a tool does not say: `"pretty"` or `"compact"`.
-        page_size: Tools in one page of `tools/list`.
+        page_size: Tools in one page of `tools/list`, prompts in one of `prompts/list`.
         list_ttl_seconds: How long a client may take a listing as fresh.
         list_scope: `"public"`, or `"private"` where listings must not be shared between callers.
         authorize: Over HTTP, given a bearer token and what is known of the request, says who calls
@@ -126,7 +127,7 @@ class MCPServer:
         self._authorize = authorize
         self._protected_resource = protected_resource
         self._lifespan = lifespan
-        self._registry = Registry(page_size=page_size, on_change=self._announce_tools)
+        self._registry = Registry(page_size=page_size, on_change=self._announce)
         self._codecs = Codecs(self.identity, CacheHints(int(list_ttl_seconds * 1000), list_scope))
         self._connections: set[Connection] = set()
         self._live: list[Offer] = []
@@ -190,11 +191,62 @@ class MCPServer:
         Raises:
             KeyError: There is none of that name.
         """
-        self._registry.remove(name)
+        self._registry.tools.remove(name)
+
+    @overload
+    def prompt(self, function: Function, /) -> Function: ...
+    @overload
+    def prompt(self, function: None = None, /, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
+    def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
+        """Make a prompt of the decorated function, which stays as it is: `@mcp.prompt()` or `@mcp.prompt`.
+
+        Args:
+            function: Given where the decorator has no brackets.
+            options: See `PromptOptions`.
+
+        Raises:
+            InvalidSignature: The function cannot be a prompt.
+            InvalidDefinition: An option cannot be published, or the name is taken.
+        """
+        if isinstance(function, str):
+            raise TypeError(f"@mcp.prompt({function!r}): give the name as name={function!r}")
+
+        def register(decorated: Function) -> Function:
+            self.add_prompt(decorated, **options)
+            return decorated
+
+        return register if function is None else register(function)
+
+    def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
+        """Make a prompt of a function; also while serving, when clients are told.
+
+        Its parameters are texts: `str`, or `str | None` where a client may leave one out. It returns text, a
+        `PromptMessage`, a content block, or a list of these; what is no `PromptMessage` is said by the user.
+
+        Args:
+            function: Any callable; a sync function runs in a thread.
+            options: See `PromptOptions`.
+
+        Raises:
+            InvalidSignature: The function cannot be a prompt.
+            InvalidDefinition: An option cannot be published, or the name is taken.
+        """
+        prompt = declare_prompt(
+            function, options, workers=self._registry.workers, expose_errors=self.defaults.expose_errors
+        )
+        self._registry.prompts.add(prompt.definition.name, prompt)
+
+    def remove_prompt(self, name: str) -> None:
+        """Take a prompt out; also while serving. What is being made of it goes on to its end.
+
+        Raises:
+            KeyError: There is none of that name.
+        """
+        self._registry.prompts.remove(name)
 
     async def list_tools(self) -> list[ToolDefinition]:
         """List the tools as a client of the newest revision sees them, all pages in one; they are copies."""
-        return [copy.deepcopy(describe(tool, any_root=True)) for tool in self._registry]
+        return [copy.deepcopy(describe(registered.tool, any_root=True)) for registered in self._registry.tools]
 
     async def call_tool(
         self,
@@ -327,9 +379,9 @@ class MCPServer:
         """Forget a connection that its transport has closed."""
         self._connections.discard(connection)
 
-    def _announce_tools(self) -> None:
+    def _announce(self, changed: ListName) -> None:
         for connection in list(self._connections):
-            connection.announce_tools()
+            connection.announce(changed)
 
 
 def _identify(implementation: dict[str, Any], instructions: str | None) -> ServerIdentity:

@@ -8,8 +8,8 @@ from twofold.protocol.headers import check_parameters, check_request
 from twofold.protocol.messages import ABSENT, Params
 from twofold.server.registry import Registry
 
-_NAME_BEARING = frozenset({"tools/call"})
-"""Methods whose `params.name` is mirrored; those of resources and prompts are not served."""
+_NAME_BEARING = frozenset({"tools/call", "prompts/get"})
+"""Methods whose `params.name` is mirrored; those of resources are not served."""
 
 
 def check_mirrored(headers: Mapping[bytes, bytes], *, method: str, params: Params, registry: Registry) -> None:
@@ -26,14 +26,13 @@ def check_mirrored(headers: Mapping[bytes, bytes], *, method: str, params: Param
 
     Source: MCP 2026-07-28, Streamable HTTP, "Server Validation".
     """
-    bears_name = method in _NAME_BEARING
     check_request(
         headers,
         protocol_version=params.meta.protocol_version,
         method=method,
-        name=params.name if bears_name else None,
+        name=params.name if method in _NAME_BEARING else None,
     )
-    mirrored = registry.mirrored(params.name) if bears_name else ()
+    mirrored = registry.mirrored(params.name) if method == "tools/call" else ()
     if mirrored:
         try:
             arguments = None if params.arguments is ABSENT else msgspec.json.decode(params.arguments)

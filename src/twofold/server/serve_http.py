@@ -318,8 +318,7 @@ async def _finish(state: ServerState, grace_seconds: float) -> None:
                 connection.shutdown()
         await asyncio.sleep(LOOK_SECONDS)
     for connection in _bounded(state):
-        connection.transport.abort()
-    await asyncio.sleep(0)  # lets the requests know that nobody waits for them
+        connection.drop()
     tasks = list(state.tasks)
     for task in tasks:
         task.cancel()

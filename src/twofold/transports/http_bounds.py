@@ -8,8 +8,11 @@ has been answered, and closes connections that keep a server waiting. One round 
 
 import asyncio
 import contextvars
+import socket
+import struct
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -26,6 +29,7 @@ MAX_HELD_BYTES = 64 * 1024
 """Of requests sent ahead of an answer; then the peer is no longer read."""
 MAX_WRITE_BYTES = 64 * 1024
 """Of an answer the peer does not take; then the app's `send` waits."""
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +77,8 @@ class BoundedProtocol(_UvicornProtocol):
         self._owing_since: float | None = None
         self._stalled_since: float | None = None
         self._unsent_bytes = 0
-        super().connection_made(transport)
+        self._wire = transport
+        super().connection_made(cast("asyncio.Transport", _LingeringTransport(transport, self._close)))
         transport.set_write_buffer_limits(high=MAX_WRITE_BYTES)
         excess = len(self.connections) - self.limits.max_connections
         if excess > self.limits.max_connections // 8:  # those that are told are connections too
@@ -88,7 +93,7 @@ class BoundedProtocol(_UvicornProtocol):
             return
         self._framing.receive(data)
         self._hand_on()
-        if self._framing.held_bytes > MAX_HELD_BYTES and self._is_answering:
+        if self._framing.held_bytes > MAX_HELD_BYTES and self._is_busy:
             self.flow.pause_reading()
 
     def on_response_complete(self) -> None:
@@ -108,7 +113,7 @@ class BoundedProtocol(_UvicornProtocol):
     def shutdown(self) -> None:
         """Close the connection as soon as it has nothing to answer."""
         if self._is_ending:
-            self.transport.close()
+            self._wire.close()
         else:
             super().shutdown()
 
@@ -118,13 +123,13 @@ class BoundedProtocol(_UvicornProtocol):
         Args:
             now: The event loop's time.
         """
-        unsent_bytes = self.transport.get_write_buffer_size()
+        unsent_bytes = self._wire.get_write_buffer_size()
         if unsent_bytes == 0 or unsent_bytes < self._unsent_bytes:
             self._stalled_since = None
         elif self._stalled_since is None:
             self._stalled_since = now
         elif now - self._stalled_since > self.limits.stall_seconds:
-            self.transport.abort()
+            self.drop()
         self._unsent_bytes = unsent_bytes
         if not self._is_owing:
             self._owing_since = None
@@ -138,18 +143,20 @@ class BoundedProtocol(_UvicornProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
+    def _is_busy(self) -> bool:
+        """Whether another request has to wait: for an answer, or for the peer to take the one before."""
+        return self._is_answering or self.flow.write_paused
+
+    @property
     def _is_owing(self) -> bool:
         """Whether the peer has to send, or to close, before anything can go on."""
-        return self._is_ending or (
-            not self._is_answering
-            and not self.flow.write_paused
-            and (self.cycle is None or self._framing.is_unfinished)
-        )
+        has_to_send = self.cycle is None or self._framing.is_unfinished
+        return self._is_ending or (has_to_send and not self._is_busy)
 
     def _hand_on(self) -> None:
         """Hand on what has come, but no second request before the first one's answer has been taken."""
-        while not self.transport.is_closing():
-            if self._framing.is_between_requests and (self._is_answering or self.flow.write_paused):
+        while not (self._is_ending or self._wire.is_closing()):
+            if self._framing.is_between_requests and self._is_busy:
                 return
             try:
                 piece = self._framing.take()
@@ -157,11 +164,15 @@ class BoundedProtocol(_UvicornProtocol):
                 self._refuse(refusal)
                 return
             if not piece:
-                break
+                self._await_more()
+                return
             self._owing_since = None
             # The loop calls us in the context of whoever last resumed the reading, which may be an earlier request.
             self._context.run(super().data_received, piece)
-        if not self._is_answering:
+
+    def _await_more(self) -> None:
+        """Read on, if it is the peer's turn."""
+        if not self._is_busy:
             self.flow.resume_reading()
             if self._framing.is_unfinished:
                 self._unset_keepalive_if_required()  # from here on it is `head_seconds` that counts
@@ -169,9 +180,14 @@ class BoundedProtocol(_UvicornProtocol):
     def _give_up(self) -> None:
         """End the waiting: with 408 if there is a request to be answered."""
         if self._is_ending or not self._framing.is_between_requests or not self._framing.held_bytes:
-            self.transport.close()
+            self._wire.close()
         else:
             self._refuse(RequestRefused(408, "the request did not come in time; send it at once"))
+
+    def drop(self) -> None:
+        """Give the connection up, with what the system still holds to be sent; it would keep that for minutes."""
+        self._wire.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self._wire.abort()
 
     def _refuse(self, refusal: RequestRefused) -> None:
         """Answer with an error and end, or only end if an answer has begun."""
@@ -187,7 +203,7 @@ class BoundedProtocol(_UvicornProtocol):
         if refusal.status == HTTPStatus.SERVICE_UNAVAILABLE:
             head.append(f"retry-after: {RETRY_AFTER_SECONDS}")
         self._leave_request()
-        self.transport.write("\r\n".join([*head, "", ""]).encode() + text)
+        self._wire.write("\r\n".join([*head, "", ""]).encode() + text)
         self._end()
 
     def _leave_request(self) -> None:
@@ -202,9 +218,32 @@ class BoundedProtocol(_UvicornProtocol):
         self._owing_since = None
         self._framing = RequestFraming()
         self._unset_keepalive_if_required()
-        self.flow.resume_reading()
-        if not self.transport.is_closing():
-            self.transport.write_eof()
+        if not self._wire.is_closing():
+            self.flow.resume_reading()
+            self._wire.write_eof()
+
+    def _close(self) -> None:
+        """Close as uvicorn asks for, but not while the peer sends what nobody will read."""
+        if self._framing.is_unfinished and not self._is_ending:
+            self._end()
+        else:
+            self._wire.close()
+
+
+class _LingeringTransport:
+    """The transport as uvicorn sees it, with another `close`.
+
+    The system resets a connection that is closed with bytes unread, and the last answer is lost with it, or its client
+    sees an error where it sends and does not look for an answer (RFC 9112, 9.6).
+    """
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.get_extra_info = transport.get_extra_info
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+        self.close = close
 
 
 def bounded_protocol(protocol: type[asyncio.Protocol], limits: HttpLimits) -> type[BoundedProtocol]:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from twofold.protocol.jsonrpc import RequestId
 from twofold.protocol.messages import Faces, LogLevel
+from twofold.protocol.prompt import PromptDefinition, PromptMessage
 from twofold.protocol.structs import Json
 from twofold.protocol.tool import ToolDefinition
 
@@ -14,7 +15,8 @@ class Codec(Protocol):
 
     Attributes:
         revision: The date that names it.
-        methods: The requests that exist in it; any other is answered with -32601.
+        methods: The requests that exist in it; any other is answered with -32601. A server without prompts
+            answers those about them likewise.
         allows_any_root: Whether a structured result may be an array, a scalar or null.
     """
 
@@ -27,7 +29,7 @@ class Codec(Protocol):
     @property
     def allows_any_root(self) -> bool: ...  # noqa: D102 - see above
 
-    def opening_result(self) -> bytes:
+    def opening_result(self, *, offers_prompts: bool) -> bytes:
         """Answer the request a client opens with: `server/discover`, or `initialize`."""
         ...
 
@@ -37,6 +39,18 @@ class Codec(Protocol):
 
     def tools_page(self, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
         """Answer `tools/list`."""
+        ...
+
+    def prompt_definition(self, definition: PromptDefinition) -> bytes:
+        """Write one prompt as a listing shows it."""
+        ...
+
+    def prompts_page(self, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
+        """Answer `prompts/list`."""
+        ...
+
+    def prompt_result(self, description: str | None, messages: Sequence[PromptMessage]) -> bytes:
+        """Answer `prompts/get`; what the messages hold was checked before."""
         ...
 
     def call_result(self, faces: Faces) -> list[bytes]:
@@ -62,3 +76,11 @@ class Codec(Protocol):
             ValueError: `data` cannot be written as JSON.
         """
         ...
+
+
+def declare_capabilities(*, offers_prompts: bool) -> dict[str, Json]:
+    """Say what a server can do, which every era spells alike: only what it answers."""
+    capabilities: dict[str, Json] = {"tools": {"listChanged": True}, "logging": {}}
+    if offers_prompts:
+        capabilities["prompts"] = {"listChanged": True}
+    return capabilities

@@ -15,8 +15,10 @@ from twofold.protocol.content import (
 )
 from twofold.protocol.jsonrpc import RequestId
 from twofold.protocol.messages import Faces, LogLevel, ServerIdentity, Wrapping
+from twofold.protocol.prompt import PROMPT_METHODS, PromptDefinition, PromptMessage
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import ToolDefinition
+from twofold.protocol.wire.codec import declare_capabilities
 from twofold.protocol.wire.per_request import encode_log, encode_progress
 
 
@@ -27,6 +29,7 @@ class Revision(msgspec.Struct, frozen=True, gc=False):
     """
 
     lacks_in_tool: frozenset[str]
+    lacks_in_prompt: frozenset[str]
     lacks_in_server: frozenset[str]
     lacks_in_block: frozenset[str]
     lacks_blocks: tuple[type, ...] = ()
@@ -38,14 +41,16 @@ class Revision(msgspec.Struct, frozen=True, gc=False):
 
 REVISIONS = MappingProxyType(
     {
-        "2025-11-25": Revision(frozenset(), frozenset(), frozenset(), has_error_without_id=True),
+        "2025-11-25": Revision(frozenset(), frozenset(), frozenset(), frozenset(), has_error_without_id=True),
         "2025-06-18": Revision(
             lacks_in_tool=frozenset({"icons"}),
+            lacks_in_prompt=frozenset({"icons"}),
             lacks_in_server=frozenset({"icons", "websiteUrl"}),
             lacks_in_block=frozenset({"icons"}),
         ),
         "2025-03-26": Revision(
             lacks_in_tool=frozenset({"icons", "title", "outputSchema", "_meta"}),
+            lacks_in_prompt=frozenset({"icons", "title", "_meta"}),
             lacks_in_server=frozenset({"icons", "websiteUrl", "title"}),
             lacks_in_block=frozenset({"icons", "_meta", "lastModified"}),
             lacks_blocks=(ResourceLink,),
@@ -54,6 +59,7 @@ REVISIONS = MappingProxyType(
         ),
         "2024-11-05": Revision(
             lacks_in_tool=frozenset({"icons", "title", "outputSchema", "_meta", "annotations"}),
+            lacks_in_prompt=frozenset({"icons", "title", "_meta"}),
             lacks_in_server=frozenset({"icons", "websiteUrl", "title"}),
             lacks_in_block=frozenset({"icons", "_meta", "lastModified"}),
             lacks_blocks=(ResourceLink, AudioContent),
@@ -71,7 +77,7 @@ class HandshakeCodec(msgspec.Struct, frozen=True, gc=False):
     identity: ServerIdentity
     carries: Revision
 
-    methods = frozenset({"initialize", "ping", "tools/list", "tools/call", "logging/setLevel"})
+    methods = PROMPT_METHODS | {"initialize", "ping", "tools/list", "tools/call", "logging/setLevel"}
     allows_any_root = False
 
     @classmethod
@@ -79,12 +85,12 @@ class HandshakeCodec(msgspec.Struct, frozen=True, gc=False):
         """Prepare the codec of one server."""
         return cls(revision, identity, REVISIONS[revision])
 
-    def opening_result(self) -> bytes:
+    def opening_result(self, *, offers_prompts: bool) -> bytes:
         """Answer `initialize`."""
         implementation = msgspec.to_builtins(self.identity.implementation)
         body = {
             "protocolVersion": self.revision,
-            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "capabilities": declare_capabilities(offers_prompts=offers_prompts),
             "serverInfo": _without(implementation, self.carries.lacks_in_server),
         }
         if self.identity.instructions is not None:
@@ -101,8 +107,24 @@ class HandshakeCodec(msgspec.Struct, frozen=True, gc=False):
 
     def tools_page(self, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
         """Answer `tools/list`."""
-        cursor = b"" if next_cursor is None else b',"nextCursor":' + msgspec.json.encode(next_cursor)
-        return b"".join((b'{"tools":[', b",".join(definitions), b"]", cursor, b"}"))
+        return _page(b"tools", definitions, next_cursor)
+
+    def prompt_definition(self, definition: PromptDefinition) -> bytes:
+        """Write one prompt without what this revision lacks, in the prompt and in its arguments."""
+        prompt = _without(msgspec.to_builtins(definition), self.carries.lacks_in_prompt)
+        if "arguments" in prompt:
+            prompt["arguments"] = [_without(each, self.carries.lacks_in_prompt) for each in prompt["arguments"]]
+        return encode_json(prompt, what=f"prompt {definition.name!r}")
+
+    def prompts_page(self, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
+        """Answer `prompts/list`."""
+        return _page(b"prompts", definitions, next_cursor)
+
+    def prompt_result(self, description: str | None, messages: Sequence[PromptMessage]) -> bytes:
+        """Answer `prompts/get`, restating the blocks this revision has no place for."""
+        body: dict[str, Json] = {} if description is None else {"description": description}
+        body["messages"] = [{"role": each.role, "content": self._block(each.content)} for each in messages]
+        return msgspec.json.encode(body)
 
     def call_result(self, faces: Faces) -> list[bytes]:
         """Answer `tools/call`, in parts; structure is always an object here, and absent before 2025-06-18."""
@@ -143,6 +165,11 @@ class HandshakeCodec(msgspec.Struct, frozen=True, gc=False):
             if key in tree:
                 tree[key] = _without(tree[key], self.carries.lacks_in_block)
         return tree
+
+
+def _page(key: bytes, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
+    cursor = b"" if next_cursor is None else b',"nextCursor":' + msgspec.json.encode(next_cursor)
+    return b"".join((b'{"%b":[' % key, b",".join(definitions), b"]", cursor, b"}"))
 
 
 def _restate(block: ContentBlock) -> ContentBlock:

@@ -13,8 +13,10 @@ from twofold.protocol.messages import (
     SubscriptionFilter,
     Wrapping,
 )
+from twofold.protocol.prompt import PROMPT_METHODS, PromptDefinition, PromptMessage
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import ToolDefinition
+from twofold.protocol.wire.codec import declare_capabilities
 
 PREFIX = "io.modelcontextprotocol/"
 CLIENT_INFO = PREFIX + "clientInfo"
@@ -33,7 +35,7 @@ class PerRequestCodec(msgspec.Struct, frozen=True, gc=False):
     _cache_fields: bytes
 
     revision = "2026-07-28"
-    methods = frozenset({"server/discover", "tools/list", "tools/call", "subscriptions/listen"})
+    methods = PROMPT_METHODS | {"server/discover", "tools/list", "tools/call", "subscriptions/listen"}
     allows_any_root = True
 
     @classmethod
@@ -43,12 +45,12 @@ class PerRequestCodec(msgspec.Struct, frozen=True, gc=False):
         cache_fields = b',"ttlMs":%d,"cacheScope":"%b"' % (cache.ttl_milliseconds, cache.scope.encode())
         return cls(supported, identity, cache, b',"_meta":%b}' % info, cache_fields)
 
-    def opening_result(self) -> bytes:
+    def opening_result(self, *, offers_prompts: bool) -> bytes:
         """Answer `server/discover`."""
         body = {
             "resultType": "complete",
             "supportedVersions": self.supported,
-            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "capabilities": declare_capabilities(offers_prompts=offers_prompts),
         }
         if self.identity.instructions is not None:
             body["instructions"] = self.identity.instructions
@@ -60,18 +62,35 @@ class PerRequestCodec(msgspec.Struct, frozen=True, gc=False):
 
     def tools_page(self, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
         """Answer `tools/list` with bytes made once."""
+        return self._page(b"tools", definitions, next_cursor)
+
+    def prompt_definition(self, definition: PromptDefinition) -> bytes:
+        """Write one prompt: this revision carries every field."""
+        return encode_json(definition, what=f"prompt {definition.name!r}")
+
+    def prompts_page(self, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
+        """Answer `prompts/list` with bytes made once."""
+        return self._page(b"prompts", definitions, next_cursor)
+
+    def _page(self, key: bytes, definitions: Sequence[bytes], next_cursor: str | None) -> bytes:
         cursor = b"" if next_cursor is None else b',"nextCursor":' + msgspec.json.encode(next_cursor)
-        tools = b",".join(definitions)
+        listed = b",".join(definitions)
         return b"".join(
             (
-                b'{"resultType":"complete","tools":[',
-                tools,
+                b'{"resultType":"complete","%b":[' % key,
+                listed,
                 b"]",
                 cursor,
                 self._cache_fields,
                 self._result_tail,
             )
         )
+
+    def prompt_result(self, description: str | None, messages: Sequence[PromptMessage]) -> bytes:
+        """Answer `prompts/get`."""
+        about = b"" if description is None else b'"description":%b,' % msgspec.json.encode(description)
+        shown = msgspec.json.encode(messages)
+        return b"".join((b'{"resultType":"complete",', about, b'"messages":', shown, self._result_tail))
 
     def call_result(self, faces: Faces) -> list[bytes]:
         """Answer `tools/call`, in parts: the value's bytes are embedded as they are."""

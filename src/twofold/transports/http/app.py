@@ -9,7 +9,6 @@ from typing import Any
 
 from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
 from twofold.protocol.headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
-from twofold.protocol.wire import PER_REQUEST_REVISIONS
 from twofold.transports.http.authorization import (
     Authorize,
     ProtectedResource,
@@ -54,7 +53,6 @@ CLOSE_SECONDS = 2.0
 """So long running calls of sessions may go on when the application is shut down."""
 _UNSAID = b"2025-03-26"
 """The revision of a client that sends no `MCP-Protocol-Version`, where no session says which."""
-_PER_REQUEST = frozenset(revision.encode() for revision in PER_REQUEST_REVISIONS)
 
 
 class Discarding:
@@ -199,7 +197,7 @@ class StreamableHTTP:
 
     async def _answer_elsewhere(self, head: Head, send: Send, extra: Headers) -> None:
         resource = self._resource
-        if resource is not None and head.path == resource.metadata_path and head.method in ("GET", "HEAD"):
+        if resource is not None and head.whole_path == resource.metadata_path and head.method in ("GET", "HEAD"):
             await send_json(send, resource.metadata(), headers=extra)
             return
         error = MethodNotFound(f"there is nothing at {head.path!r:.80}; the MCP endpoint is {self.path}")
@@ -239,7 +237,7 @@ class StreamableHTTP:
                 http_method=head.method,
                 path=head.path,
                 client_address=head.client,
-                is_mirrored=_is_per_request(head.headers),
+                is_mirrored=head.is_per_request,
             )
             return await authorize(hook, token, request)
         except HeaderMismatch as error:
@@ -267,7 +265,7 @@ class StreamableHTTP:
         if body is None:
             return
         session_id = headers.get(SESSION_ID)
-        if _is_per_request(headers):
+        if head.is_per_request:
             await self._answer_alone(self._connect(), head, principal, body, receive=receive, send=send, extra=extra)
         elif self._is_stateless:
             connection = self._connect(assumed_revision=_assumed_revision(headers))
@@ -295,7 +293,7 @@ class StreamableHTTP:
     ) -> None:
         """Answer a message that belongs to no session."""
         exchange = RequestExchange(
-            head.headers, principal, receive=receive, send=send, extra=extra, cancels=_is_per_request(head.headers)
+            head.headers, principal, receive=receive, send=send, extra=extra, cancels=head.is_per_request
         )
         try:
             await exchange.serve(connection, body)
@@ -326,7 +324,7 @@ class StreamableHTTP:
     ) -> None:
         """Answer GET, which listens in a session or resumes one of its streams, and DELETE, which ends it."""
         session_id = head.headers.get(SESSION_ID)
-        if self._is_stateless or _is_per_request(head.headers):
+        if self._is_stateless or head.is_per_request:
             raise _not_allowed(head.method)
         if session_id is None:
             if PROTOCOL_VERSION in head.headers:
@@ -368,11 +366,6 @@ class _Places:
 
     def __exit__(self, *_: object) -> None:
         self._taken -= 1
-
-
-def _is_per_request(headers: dict[bytes, bytes]) -> bool:
-    """Tell the era by the header, which a request of the newest revision must have."""
-    return headers.get(PROTOCOL_VERSION, b"").strip() in _PER_REQUEST
 
 
 def _only_waits(head: Head) -> bool:

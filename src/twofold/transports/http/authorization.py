@@ -265,7 +265,7 @@ def challenge(
         The status, 401 or 403, and the value of `WWW-Authenticate`.
 
     Raises:
-        ValueError: The error names a scope that is none; the fault of whoever raised it.
+        ValueError: The error names a scope that is none; `authorize` has checked those of a hook.
 
     Source: RFC 6750, section 3; RFC 9728, section 5.1; MCP 2026-07-28, Authorization, "Error Handling".
     """
@@ -312,6 +312,7 @@ async def authorize(hook: Authorize, token: str | None, request: HttpRequest) ->
     Raises:
         Unauthorized: There is no token, or the hook refuses it.
         Forbidden: The hook finds that the token does not reach so far.
+        ValueError: The hook refuses with a scope that is none.
         Exception: Any other that the hook raises; its own fault.
     """
     if token is None:
@@ -324,6 +325,7 @@ async def authorize(hook: Authorize, token: str | None, request: HttpRequest) ->
         if inspect.isawaitable(principal):
             principal = await principal
     except (Unauthorized, Forbidden) as error:
+        _join_scopes(error, None)  # what a challenge could not say is said to be the hook's fault here
         message = _without_token(error.message, token)
         if message == error.message:
             raise

@@ -182,7 +182,10 @@ class Guard:
             return None
         text = origin.decode("latin-1")
         if text == "null":
-            return "Origin: 'null' is sent by pages without an origin of their own, which may not call; serve the page"
+            return (
+                "Origin: 'null' is sent by pages without an origin of their own, which may not call; "
+                "serve the page from a host"
+            )
         parsed = _read_origin(text)
         if parsed is None:
             return f"Origin: expected scheme://host or scheme://host:port, got {text!r:.80}"
@@ -277,7 +280,7 @@ def _find_fault_in_host(entry: str) -> str:
         return "is not ASCII; write the name as browsers send it, as in 'xn--bcher-kva.example'"
     if entry.endswith(":*"):
         return f"has a star for its port; leave the port out to allow any: {entry[:-2]!r:.80}"
-    if entry.count(":") > 1 and not entry.startswith("["):
+    if entry.count(":") > 1 and "[" not in entry:
         return f"is an IPv6 address without brackets; write '[{entry:.60}]'"
     return "is no host; write 'example.com', 'example.com:8443', '*.example.com', '[::1]' or '*'"
 

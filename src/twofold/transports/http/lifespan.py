@@ -1,12 +1,10 @@
 """A server's lifespan held open for an application, whether or not somebody sends it lifespan events."""
 
 import asyncio
-import logging
+import contextlib
 from typing import Any
 
 from twofold.transports.http.peer import Server
-
-logger = logging.getLogger("twofold")
 
 
 class Host:
@@ -58,7 +56,8 @@ class Host:
         try:
             async with self._server.live() as offer:
                 ready.set_result(offer)
-                await stop.wait()
+                with contextlib.suppress(asyncio.CancelledError):  # the event loop ends: close in order all the same
+                    await stop.wait()
         except BaseException as failure:
             if ready.done() or isinstance(failure, asyncio.CancelledError):
                 ready.cancel()

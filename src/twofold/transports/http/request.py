@@ -7,8 +7,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from twofold.errors import InvalidRequest
+from twofold.protocol.headers import PROTOCOL_VERSION
+from twofold.protocol.wire import PER_REQUEST_REVISIONS
 from twofold.transports.http.reply import Refusal
-from twofold.transports.http.watch import OnSuspend
+from twofold.transports.http.watch import Deadline, OnSuspend
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Event: TypeAlias = MutableMapping[str, Any]
@@ -20,11 +22,15 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_SECONDS = 30.0
 """So long a client may take to send a body."""
 
+_PER_REQUEST = frozenset(revision.encode() for revision in PER_REQUEST_REVISIONS)
 _MAY_REPEAT = frozenset(
     {b"accept", b"accept-encoding", b"accept-language", b"cache-control", b"cookie", b"forwarded", b"via"}
     | {b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"baggage", b"tracestate"}
 )
 """Lists, or fields that we do not read. Any other that stands twice would let two readers see two things."""
+
+_USUAL = frozenset({b"application/json, text/event-stream", b"*/*"})
+"""What clients accept that accept everything we answer with."""
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -33,13 +39,17 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         method: The HTTP method.
         path: Below where the server is mounted.
+        whole_path: As the client asked for it.
         headers: By lower-case name.
+        is_per_request: Its era, told by the header that a request of the newest revision must have.
         client: Its address, if known.
     """
 
     method: str
     path: str
+    whole_path: str
     headers: dict[bytes, bytes]
+    is_per_request: bool
     client: str | None
 
 
@@ -53,12 +63,12 @@ def read_head(scope: Scope) -> Head:
     headers = dict(fields)
     if len(headers) != len(fields):
         headers = _join_repeated(fields)
-    path: str = scope["path"]
+    whole_path: str = scope["path"]
     root: str = scope.get("root_path", "")
-    if root and path.startswith(root):
-        path = path[len(root) :]
+    path = whole_path[len(root) :] if root and whole_path.startswith(root) else whole_path
+    is_per_request = headers.get(PROTOCOL_VERSION, b"").strip() in _PER_REQUEST
     client = scope.get("client")
-    return Head(scope["method"], path, headers, client[0] if client else None)
+    return Head(scope["method"], path, whole_path, headers, is_per_request, client[0] if client else None)
 
 
 def _join_repeated(fields: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
@@ -91,30 +101,33 @@ async def read_body(head: Head, receive: Receive, *, max_bytes: int) -> bytes | 
     announced = head.headers.get(b"content-length", b"")
     if announced.isdigit() and int(announced[:20]) > max_bytes:
         raise _too_large(f"{int(announced[:20])} bytes are announced", max_bytes)
-    loop = asyncio.get_running_loop()
+    deadline = Deadline(BODY_SECONDS)
     try:
-        async with asyncio.timeout(None) as deadline:
-            arriving = OnSuspend(receive(), lambda: deadline.reschedule(loop.time() + BODY_SECONDS))
-            event = await arriving  # what is there already costs no timer
-            if event.get("more_body"):
-                deadline.reschedule(loop.time() + BODY_SECONDS)
-            return await _read_parts(event, receive, max_bytes)
-    except TimeoutError:
+        event = await OnSuspend(receive(), deadline.start)
+        if event.get("more_body") or event["type"] != "http.request" or len(event["body"]) > max_bytes:
+            return await OnSuspend(_read_parts(event, receive, max_bytes), deadline.start)
+        body: bytes = event["body"]
+        return body
+    except asyncio.CancelledError:
+        if not deadline.take_back():
+            raise
         error = InvalidRequest(f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again")
         raise Refusal(408, error, closes=True) from None
+    finally:
+        deadline.stop()
 
 
 async def _read_parts(event: Event, receive: Receive, max_bytes: int) -> bytes | None:
     parts: list[bytes] = []
     size = 0
-    while event["type"] != "http.disconnect":
+    while event["type"] == "http.request":
         part: bytes = event.get("body", b"")
         size += len(part)
         if size > max_bytes:
             raise _too_large(f"{size} bytes came", max_bytes)
-        if not event.get("more_body"):
-            return b"".join((*parts, part)) if parts else part
         parts.append(part)
+        if not event.get("more_body"):
+            return b"".join(parts)
         event = await receive()
     return None
 
@@ -147,6 +160,8 @@ def check_accepted(headers: dict[bytes, bytes], *wanted: bytes) -> None:
         Refusal: Status 406.
     """
     said = headers.get(b"accept", b"*/*")
+    if said in _USUAL:
+        return
     accepted = {each.partition(b";")[0].strip().lower() for each in said.split(b",")}
     for kind in wanted:
         if kind not in accepted and not accepted & {b"*/*", kind.partition(b"/")[0] + b"/*"}:

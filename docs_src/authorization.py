@@ -1,0 +1,30 @@
+from twofold import Context, Forbidden, HttpRequest, MCPServer, ProtectedResource, Unauthorized
+
+TOKENS = {"t-ann": ("ann", {"shop:read"}), "t-bob": ("bob", {"shop:read", "shop:buy"})}  # stands for a library
+
+
+def authorize(token: str, request: HttpRequest) -> str:
+    if token not in TOKENS:
+        raise Unauthorized("the token is unknown, expired, or meant for another server")
+    person, scopes = TOKENS[token]
+    if request.mcp_name == "buy" and "shop:buy" not in scopes:
+        raise Forbidden("buying needs more", scope=["shop:read", "shop:buy"])
+    return person
+
+
+mcp = MCPServer(
+    "shop",
+    authorize=authorize,
+    protected_resource=ProtectedResource(
+        resource="https://mcp.example.com/mcp",
+        authorization_servers=["https://auth.example.com"],
+        scopes_supported=["shop:read", "shop:buy"],
+        required_scopes=["shop:read"],
+    ),
+)
+
+
+@mcp.tool()
+def buy(ctx: Context, name: str) -> str:
+    """Buy one product."""
+    return f"{ctx.principal} bought {name}"

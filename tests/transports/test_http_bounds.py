@@ -1,0 +1,110 @@
+"""Deadlines by a clock of the test's own; what they do to real connections is in tests/server/test_serve_http.py."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from twofold.transports.http_bounds import BoundedProtocol, HttpLimits, bounded_protocol
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written, of which the peer takes what the test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.unsent_bytes = 0
+        self.is_closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+    def write_eof(self) -> None:
+        self.written += b"(end)"
+
+    def pause_reading(self) -> None:
+        pass
+
+    resume_reading = pause_reading
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self if name == "socket" else default
+
+    def getpeername(self) -> None:
+        return None
+
+    getsockname = getpeername
+
+    def setsockopt(self, *_: object) -> None:
+        pass
+
+
+async def _answer(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.fixture(params=[H11Protocol, HttpToolsProtocol])
+def protocol(request: pytest.FixtureRequest) -> type[BoundedProtocol]:
+    return bounded_protocol(request.param, HttpLimits(head_seconds=10, stall_seconds=60))
+
+
+def _open(protocol: type[BoundedProtocol]) -> tuple[BoundedProtocol, Wire]:
+    config = Config(_answer, http=protocol, ws="none", lifespan="off", interface="asgi3", log_config=None)
+    config.load()
+    connection, wire = protocol(config=config, server_state=ServerState(), app_state={}), Wire()
+    connection.connection_made(wire)
+    return connection, wire
+
+
+async def test_each_head_has_its_own_deadline(protocol: type[BoundedProtocol]) -> None:
+    """The time starts anew with each request, though every round finds one unfinished."""
+    connection, wire = _open(protocol)
+    connection.data_received(REQUEST[:9])
+    for now in (0, 9, 18, 27):
+        connection.check_deadlines(now)
+        connection.data_received(REQUEST[9:])
+        await asyncio.gather(*connection.tasks)
+        connection.data_received(REQUEST[:9])
+        connection.check_deadlines(now + 1)
+    assert wire.written.count(b"HTTP/1.1 204") == 4
+    connection.check_deadlines(38)
+    assert not wire.written.endswith(b"(end)")
+    connection.check_deadlines(38.1)
+    assert wire.written.endswith(b"connection: close\r\n\r\nthe request did not come in time; send it at once\n(end)")
+    connection.connection_lost(None)
+
+
+async def test_reader_that_takes_anything_is_kept(protocol: type[BoundedProtocol]) -> None:
+    """A slow reader is no vanished one: each byte it takes starts the time anew."""
+    connection, wire = _open(protocol)
+    connection.data_received(REQUEST)
+    await asyncio.gather(*connection.tasks)
+    for now, wire.unsent_bytes in ((0, 3), (60, 3), (61, 2), (62, 2), (122, 2)):
+        assert not wire.is_closed
+        connection.check_deadlines(now)
+    assert not wire.is_closed
+    connection.check_deadlines(122.1)
+    assert wire.is_closed
+    connection.connection_lost(None)
