@@ -491,3 +491,22 @@ async def test_without_sessions_a_dropped_connection_does_not_cancel():
         gate.go_on.set()
         await asyncio.wait_for(response.task, 10)
     assert not gate.was_cancelled
+
+
+async def test_calls_whose_clients_have_gone_still_count(monkeypatch):
+    """B3: whoever calls and goes, again and again, cannot make the server run without bound."""
+    monkeypatch.setattr("twofold.transports.http.app.MAX_REQUESTS", 2)
+    monkeypatch.setattr("twofold.transports.http.exchange.RESUMABLE_AFTER_SECONDS", 0.0)
+    server = make_server()
+    gate = Gate(server)
+    async with HttpPeer(server) as http, HttpSession(http) as session:
+        for _ in range(2):
+            response = session.call("wait")
+            await response.until(lambda: response.events)
+            response.disconnect()
+            await asyncio.wait_for(response.task, 10)
+        refused = await session.call("wait").whole()
+        gate.go_on.set()
+        while (served := await session.post("ping").whole()).status == 503:
+            await asyncio.sleep(0.01)
+    assert (refused.status, refused.headers["retry-after"], served.status) == (503, "1", 200)

@@ -108,18 +108,10 @@ def _name_of(function: Callable[..., Any], options: PromptOptions) -> str:
     name = name_callable(function) if given is None else given
     if name == "<lambda>":
         raise InvalidDefinition("a lambda has no name of its own; give the prompt one with name=")
-    try:
-        complaint = check_name(name)
-    except InvalidDefinition as error:
-        raise InvalidDefinition(_of_prompt(str(error))) from None
+    complaint = check_name(name, kind="prompt")
     if complaint is not None:
-        warn_author(_of_prompt(complaint))
+        warn_author(complaint)
     return name
-
-
-def _of_prompt(sentence: str) -> str:
-    """Restate a sentence about a name: the rules are those of a tool's, and each opens with whose name it is."""
-    return sentence.replace("tool", "prompt", 1)
 
 
 def _find_texts(function: Callable[..., Any]) -> list[inspect.Parameter]:

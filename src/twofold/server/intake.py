@@ -22,7 +22,7 @@ MAX_WAITING_BYTES = 16 * 1024 * 1024
 """What may wait; beyond either bound a request is answered with an error that says to come again."""
 
 
-_WORK = frozenset({"tools/call", "subscriptions/listen"})
+_WORK = frozenset({"tools/call", "prompts/get", "subscriptions/listen"})
 """Methods that take time; the others are answered at once, so that a client can ask how the server is."""
 
 

@@ -26,11 +26,12 @@ _UNPRINTABLE = {"Cc": "a control character", "Cs": "half of a surrogate pair", "
 _UNPRINTABLE["Zp"] = "a paragraph separator"
 
 
-def check_name(name: str) -> str | None:
-    """Check a tool's name.
+def check_name(name: str, *, kind: str = "tool") -> str | None:
+    """Check the name of a tool, or of what is named by the same rules.
 
     Args:
         name: Any text; hosts and models call the tool by it.
+        kind: What it names, for messages: a noun.
 
     Returns:
         None, or a sentence to warn with: the name is served, but is outside 1 to 128 of `A-Za-z0-9_.-`.
@@ -39,20 +40,20 @@ def check_name(name: str) -> str | None:
         InvalidDefinition: Not text, empty or blank, or with characters no name can carry.
     """
     if not isinstance(name, str):
-        raise InvalidDefinition(f"a tool's name is text, got {name_type(name)}; give it with name=")
+        raise InvalidDefinition(f"a {kind}'s name is text, got {name_type(name)}; give it with name=")
     if not name.strip():
-        raise InvalidDefinition(f"a tool's name is empty ({name!r:.{_MAX_SHOWN}}); give it one with name=")
+        raise InvalidDefinition(f"a {kind}'s name is empty ({name!r:.{_MAX_SHOWN}}); give it one with name=")
     for place, char in enumerate(name):
         what = _UNPRINTABLE.get(unicodedata.category(char))
         if what is not None:
             raise InvalidDefinition(
-                f"tool {name!r:.{_MAX_SHOWN}}: its name has {what} "
+                f"{kind} {name!r:.{_MAX_SHOWN}}: its name has {what} "
                 f"(U+{ord(char):04X}, at character {place + 1}); leave it out"
             )
     if _RECOMMENDED.match(name):
         return None
     return (
-        f"tool {name!r:.{_MAX_SHOWN}}: its name is outside the recommended 1 to {MAX_NAME} characters of "
+        f"{kind} {name!r:.{_MAX_SHOWN}}: its name is outside the recommended 1 to {MAX_NAME} characters of "
         "A-Z a-z 0-9 _ . -, so some clients will not show or call it; give a plain name= and put this text "
         "into title="
     )

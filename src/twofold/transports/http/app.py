@@ -5,6 +5,7 @@ Source: MCP 2026-07-28 and 2025-11-25, "Streamable HTTP".
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
@@ -176,8 +177,11 @@ class StreamableHTTP:
             if head.path not in self._paths:
                 await self._answer_elsewhere(head, send, extra)
                 return
-            with self._streams if _only_waits(head) else self._requests:
-                await self._answer_endpoint(head, receive, send, extra)
+            place = (self._streams if _only_waits(head) else self._requests).take()
+            try:
+                await self._answer_endpoint(head, place, receive=receive, send=send, extra=extra)
+            finally:
+                place.leave()
         except Refusal as refusal:
             await send_refusal(send, refusal, extra)
 
@@ -203,7 +207,9 @@ class StreamableHTTP:
         error = MethodNotFound(f"there is nothing at {head.path!r:.80}; the MCP endpoint is {self.path}")
         raise Refusal(404, error)
 
-    async def _answer_endpoint(self, head: Head, receive: Receive, send: Send, extra: Headers) -> None:
+    async def _answer_endpoint(
+        self, head: Head, place: "_Place", *, receive: Receive, send: Send, extra: Headers
+    ) -> None:
         if head.method == "OPTIONS":
             await self._answer_preflight(head, send, extra)
             return
@@ -215,7 +221,7 @@ class StreamableHTTP:
         if self._loop is not asyncio.get_running_loop():
             await self._open_lazily()
         if head.method == "POST":
-            await self._answer_post(head, principal, receive, send, extra)
+            await self._answer_post(head, principal, place, receive=receive, send=send, extra=extra)
         else:
             await self._answer_session_method(head, principal, receive, send, extra)
 
@@ -257,7 +263,9 @@ class StreamableHTTP:
             logger.exception("the lifespan of server %r failed", self._server.name)
             raise Refusal(500, InternalError("the server failed to start; its log says why")) from None
 
-    async def _answer_post(self, head: Head, principal: object, receive: Receive, send: Send, extra: Headers) -> None:
+    async def _answer_post(
+        self, head: Head, principal: object, place: "_Place", *, receive: Receive, send: Send, extra: Headers
+    ) -> None:
         headers = head.headers
         check_posted_type(headers)
         check_accepted(headers, JSON_TYPE, STREAM_TYPE)
@@ -275,7 +283,11 @@ class StreamableHTTP:
         else:
             session = self._live_sessions.find(session_id, principal)
             exchange = SessionExchange(
-                headers, principal, open_stream=session.open_stream, prefers_stream=_prefers_stream(headers)
+                headers,
+                principal,
+                open_stream=session.open_stream,
+                prefers_stream=_prefers_stream(headers),
+                on_finished=place.share(),  # a call whose client has gone still counts
             )
             session.connection.receive(body, exchange)
             await exchange.reply(receive, send, extra=extra)
@@ -356,16 +368,40 @@ class _Places:
     def __init__(self, limit: int, what: str) -> None:
         self._limit = limit
         self._what = what
-        self._taken = 0
+        self.taken = 0
 
-    def __enter__(self) -> None:
-        if self._taken >= self._limit:
-            error = InternalError(f"busy: {self._taken} {self._what}; send this one again later")
+    def take(self) -> "_Place":
+        """Take a place.
+
+        Raises:
+            Refusal: None is free.
+        """
+        if self.taken >= self._limit:
+            error = InternalError(f"busy: {self.taken} {self._what}; send this one again later")
             raise Refusal(503, error, headers=[(b"retry-after", b"1")])
-        self._taken += 1
+        self.taken += 1
+        return _Place(self)
 
-    def __exit__(self, *_: object) -> None:
-        self._taken -= 1
+
+class _Place:
+    """A place that was taken; free again when everybody has left who shares it."""
+
+    __slots__ = ("_inside", "_places")
+
+    def __init__(self, places: _Places) -> None:
+        self._places = places
+        self._inside = 1
+
+    def share(self) -> Callable[[], None]:
+        """Let somebody else in, who may stay longer; gives what that one calls to leave."""
+        self._inside += 1
+        return self.leave
+
+    def leave(self) -> None:
+        """Leave."""
+        self._inside -= 1
+        if self._inside == 0:
+            self._places.taken -= 1
 
 
 def _only_waits(head: Head) -> bool:

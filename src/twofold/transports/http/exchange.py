@@ -84,7 +84,8 @@ class RequestExchange:
         self._extra = extra
         self._cancels = cancels
         self._stream: EventStream | None = None
-        self._helpers: list[asyncio.Task[None]] = []
+        self._watching: asyncio.Task[None] | None = None
+        self._pumping: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._worker: asyncio.Task[object] | None = None
         self._has_gone = False
@@ -105,10 +106,9 @@ class RequestExchange:
                 await self._reply(answer)
             return answer
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
-            for helper in self._helpers:
-                helper.cancel()
+            for helper in (self._timer, self._watching, self._pumping):
+                if helper is not None:
+                    helper.cancel()
 
     async def _work(self, connection: Connection, body: bytes) -> Answer | None:
         try:
@@ -123,11 +123,11 @@ class RequestExchange:
             self._worker = None
 
     async def _reply(self, answer: Answer | None) -> None:
-        if self._stream is not None:
+        if self._stream is not None and self._pumping is not None:
             if answer is not None:
                 self._stream.write(answer.body)
             self._stream.end()
-            await asyncio.wait(self._helpers[-1:])
+            await asyncio.wait({self._pumping})
         elif answer is None:
             await send_empty(self._send, 202, self._extra)
         else:
@@ -152,7 +152,7 @@ class RequestExchange:
     def _begin_watch(self) -> None:
         self._worker = asyncio.current_task()
         if self._cancels:
-            self._helpers.insert(0, asyncio.create_task(self._watch()))
+            self._watching = asyncio.create_task(self._watch())
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(KEEP_ALIVE_SECONDS, self._open_stream)
 
@@ -167,11 +167,15 @@ class RequestExchange:
             if self._worker is not None and self._cancels:
                 self._worker.cancel()
 
+    def _overflow(self) -> None:
+        logger.warning("a client takes nothing of what a call sends it: the call was given up")
+        self._give_up()
+
     def _open_stream(self) -> EventStream:
         if self._stream is None:
             self._stream = EventStream()
-            self._stream.on_overflow = self._give_up
-            self._helpers.append(asyncio.create_task(self._pump(self._stream)))
+            self._stream.on_overflow = self._overflow
+            self._pumping = asyncio.create_task(self._pump(self._stream))
         return self._stream
 
     async def _pump(self, stream: EventStream) -> None:
@@ -190,6 +194,7 @@ class SessionExchange:
         headers: What came with it.
         open_stream: Opens a stream in the session.
         prefers_stream: The client names event streams before JSON in what it accepts.
+        on_finished: Called once when the work is done.
     """
 
     def __init__(
@@ -199,11 +204,13 @@ class SessionExchange:
         *,
         open_stream: Callable[[], EventStream],
         prefers_stream: bool,
+        on_finished: Callable[[], None],
     ) -> None:
         self.headers = headers
         self.principal = principal
         self._open_in_session = open_stream
         self._prefers_stream = prefers_stream
+        self._on_finished = on_finished
         self._stream: EventStream | None = None
         self._answer: Answer | None = None
         self._is_finished = False
@@ -223,6 +230,7 @@ class SessionExchange:
         if self._is_finished:
             return
         self._is_finished = True
+        self._on_finished()
         self._answer = answer
         if self._stream is None and answer is not None and self._prefers_stream and not answer.is_unreadable:
             self._open_stream()
