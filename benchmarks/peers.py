@@ -1,8 +1,9 @@
-"""What is measured: each peer takes the bytes of a request and gives the bytes of its answer, in this process."""
+"""What is measured: each peer with the same functions, and what takes the bytes of a request and gives its answer."""
 
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 from payloads import CALLS
 
@@ -22,18 +23,35 @@ def request_bytes(name: str, arguments: dict) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
 
 
+def make_twofold() -> Any:
+    """Twofold's server."""
+    from twofold import MCPServer
+
+    server = MCPServer("bench")
+    for function in CALLS:
+        server.add_tool(function)
+    return server
+
+
+def make_mcp() -> Any:
+    """The official SDK's server. It logs no requests, since the others do not either."""
+    from mcp.server.mcpserver import MCPServer
+
+    server = MCPServer("bench", log_level="WARNING")
+    for function in CALLS:
+        server.add_tool(function)
+    return server
+
+
 async def open_twofold(stack: AsyncExitStack) -> Answer:
     """Twofold: a connection without a transport."""
-    from twofold import MCPServer
 
     class Nowhere:
         def write(self, message: bytes) -> None: ...
 
         async def drain(self) -> None: ...
 
-    server = MCPServer("bench")
-    for function in CALLS:
-        server.add_tool(function)
+    server = make_twofold()
     for name in ("models_checked", "large_checked"):  # these are to show what the full check costs
         if server._registry.get(name).tool.returns.is_proven:
             raise SystemExit(f"{name}: its type is proven while it is written, so no full check would be measured")
@@ -52,16 +70,12 @@ async def open_mcp(stack: AsyncExitStack) -> Answer:
     import mcp_types as types
     from mcp.server._streamable_http_modern import _SingleExchangeDispatchContext
     from mcp.server.connection import Connection
-    from mcp.server.mcpserver import MCPServer
     from mcp.server.runner import serve_one
     from mcp.shared.inbound import classify_inbound_request
     from mcp.shared.message import ServerMessageMetadata
     from mcp.shared.transport_context import TransportContext
 
-    server = MCPServer("bench", log_level="WARNING")
-    for function in CALLS:
-        server.add_tool(function)
-    low = server._lowlevel_server
+    low = make_mcp()._lowlevel_server
     state = await stack.enter_async_context(low.lifespan(low))
 
     async def answer(line: bytes) -> bytes:

@@ -320,7 +320,7 @@ def _send_while_taken(client: RawClient, data: bytes) -> int:
 def test_requests_sent_ahead_of_an_answer_are_not_gathered(pair: Pair) -> None:
     """A client that sends on without end is no longer read: it waits, not our memory (B3)."""
     app = EchoApp()
-    with _serving(pair, app) as server, server.connect() as client:
+    with _serving(pair, app, limits=HttpLimits(grace_seconds=0)) as server, server.connect() as client:
         client.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
         assert app.started.wait(TIMEOUT_SECONDS)
         assert _send_while_taken(client, SECOND * 10_000) < 32_000_000  # the buffers of the two kernels

@@ -11,7 +11,6 @@ import contextvars
 import socket
 import struct
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -26,9 +25,21 @@ else:
 RETRY_AFTER_SECONDS = 5
 """What a client is told that finds all connections taken."""
 MAX_HELD_BYTES = 64 * 1024
-"""Of requests sent ahead of an answer; then the peer is no longer read."""
+"""Of requests sent ahead of an answer; then the peer is not read on."""
 MAX_WRITE_BYTES = 64 * 1024
 """Of an answer the peer does not take; then the app's `send` waits."""
+_REASONS = {
+    400: "Bad Request",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    417: "Expectation Failed",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+_MORE_FIELDS = {
+    405: ["allow: " + ", ".join(sorted(method.decode() for method in METHODS))],
+    503: [f"retry-after: {RETRY_AFTER_SECONDS}"],
+}
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -93,7 +104,7 @@ class BoundedProtocol(_UvicornProtocol):
             return
         self._framing.receive(data)
         self._hand_on()
-        if self._framing.held_bytes > MAX_HELD_BYTES and self._is_busy:
+        if self._framing.held_bytes > MAX_HELD_BYTES and self._is_answering:
             self.flow.pause_reading()
 
     def on_response_complete(self) -> None:
@@ -102,12 +113,6 @@ class BoundedProtocol(_UvicornProtocol):
         if self._framing.awaits_continue:  # the peer may leave out the body now, or not: nobody knows what comes next
             self._end()
         elif self._framing.held_bytes:
-            self._hand_on()
-
-    def resume_writing(self) -> None:
-        """Go on with what waited for the peer to take its answers."""
-        super().resume_writing()
-        if not self._is_ending and self._framing.held_bytes:
             self._hand_on()
 
     def shutdown(self) -> None:
@@ -143,20 +148,15 @@ class BoundedProtocol(_UvicornProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
-    def _is_busy(self) -> bool:
-        """Whether another request has to wait: for an answer, or for the peer to take the one before."""
-        return self._is_answering or self.flow.write_paused
-
-    @property
     def _is_owing(self) -> bool:
         """Whether the peer has to send, or to close, before anything can go on."""
         has_to_send = self.cycle is None or self._framing.is_unfinished
-        return self._is_ending or (has_to_send and not self._is_busy)
+        return self._is_ending or (has_to_send and not self._is_answering)
 
     def _hand_on(self) -> None:
-        """Hand on what has come, but no second request before the first one's answer has been taken."""
+        """Hand on what has come, but no second request before the first one has been answered."""
         while not (self._is_ending or self._wire.is_closing()):
-            if self._framing.is_between_requests and self._is_busy:
+            if self._framing.is_between_requests and self._is_answering:
                 return
             try:
                 piece = self._framing.take()
@@ -172,7 +172,7 @@ class BoundedProtocol(_UvicornProtocol):
 
     def _await_more(self) -> None:
         """Read on, if it is the peer's turn."""
-        if not self._is_busy:
+        if not self._is_answering:
             self.flow.resume_reading()
             if self._framing.is_unfinished:
                 self._unset_keepalive_if_required()  # from here on it is `head_seconds` that counts
@@ -196,12 +196,13 @@ class BoundedProtocol(_UvicornProtocol):
             self.transport.close()
             return
         text = f"{refusal}\n".encode()
-        head = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}"]
-        head += ["content-type: text/plain; charset=utf-8", f"content-length: {len(text)}", "connection: close"]
-        if refusal.status == HTTPStatus.METHOD_NOT_ALLOWED:
-            head.append("allow: " + ", ".join(sorted(method.decode() for method in METHODS)))
-        if refusal.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            head.append(f"retry-after: {RETRY_AFTER_SECONDS}")
+        head = [
+            f"HTTP/1.1 {refusal.status} {_REASONS[refusal.status]}",
+            "content-type: text/plain; charset=utf-8",
+            f"content-length: {len(text)}",
+            "connection: close",
+            *_MORE_FIELDS.get(refusal.status, []),
+        ]
         self._leave_request()
         self._wire.write("\r\n".join([*head, "", ""]).encode() + text)
         self._end()

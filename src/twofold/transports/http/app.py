@@ -5,7 +5,6 @@ Source: MCP 2026-07-28 and 2025-11-25, "Streamable HTTP".
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
@@ -22,6 +21,7 @@ from twofold.transports.http.exchange import RequestExchange, SessionExchange, s
 from twofold.transports.http.guard import Guard
 from twofold.transports.http.lifespan import Host
 from twofold.transports.http.peer import Connection, Server
+from twofold.transports.http.places import Place, Places
 from twofold.transports.http.reply import (
     JSON_TYPE,
     STREAM_TYPE,
@@ -106,8 +106,8 @@ class StreamableHTTP:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sessions: Sessions | None = None
         self._connections: set[Connection] = set()
-        self._requests = _Places(MAX_REQUESTS, "requests are running")
-        self._streams = _Places(MAX_STREAMS, "streams are open")
+        self._requests = Places(MAX_REQUESTS, "requests are running")
+        self._streams = Places(MAX_STREAMS, "streams are open")
         self._is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -207,9 +207,7 @@ class StreamableHTTP:
         error = MethodNotFound(f"there is nothing at {head.path!r:.80}; the MCP endpoint is {self.path}")
         raise Refusal(404, error)
 
-    async def _answer_endpoint(
-        self, head: Head, place: "_Place", *, receive: Receive, send: Send, extra: Headers
-    ) -> None:
+    async def _answer_endpoint(self, head: Head, place: Place, *, receive: Receive, send: Send, extra: Headers) -> None:
         if head.method == "OPTIONS":
             await self._answer_preflight(head, send, extra)
             return
@@ -264,7 +262,7 @@ class StreamableHTTP:
             raise Refusal(500, InternalError("the server failed to start; its log says why")) from None
 
     async def _answer_post(
-        self, head: Head, principal: object, place: "_Place", *, receive: Receive, send: Send, extra: Headers
+        self, head: Head, principal: object, place: Place, *, receive: Receive, send: Send, extra: Headers
     ) -> None:
         headers = head.headers
         check_posted_type(headers)
@@ -360,48 +358,6 @@ class StreamableHTTP:
         if self._sessions is None:
             raise Refusal(503, InternalError("the server is being shut down"))
         return self._sessions
-
-
-class _Places:
-    """How many may be inside at once."""
-
-    def __init__(self, limit: int, what: str) -> None:
-        self._limit = limit
-        self._what = what
-        self.taken = 0
-
-    def take(self) -> "_Place":
-        """Take a place.
-
-        Raises:
-            Refusal: None is free.
-        """
-        if self.taken >= self._limit:
-            error = InternalError(f"busy: {self.taken} {self._what}; send this one again later")
-            raise Refusal(503, error, headers=[(b"retry-after", b"1")])
-        self.taken += 1
-        return _Place(self)
-
-
-class _Place:
-    """A place that was taken; free again when everybody has left who shares it."""
-
-    __slots__ = ("_inside", "_places")
-
-    def __init__(self, places: _Places) -> None:
-        self._places = places
-        self._inside = 1
-
-    def share(self) -> Callable[[], None]:
-        """Let somebody else in, who may stay longer; gives what that one calls to leave."""
-        self._inside += 1
-        return self.leave
-
-    def leave(self) -> None:
-        """Leave."""
-        self._inside -= 1
-        if self._inside == 0:
-            self._places.taken -= 1
 
 
 def _only_waits(head: Head) -> bool:

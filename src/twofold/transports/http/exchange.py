@@ -11,12 +11,13 @@ from twofold.transports.http.peer import Connection
 from twofold.transports.http.reply import Headers, send_empty, send_json, status_of
 from twofold.transports.http.request import Receive, Send
 from twofold.transports.http.stream import KEEP_ALIVE_SECONDS, EventStream
-from twofold.transports.http.watch import OnSuspend
 
 logger = logging.getLogger("twofold")
 
 RESUMABLE_AFTER_SECONDS = 1.0
 """A call of a session that takes longer is answered as a stream, so that its client can resume it."""
+WATCH_AFTER_SECONDS = 0.02
+"""A call that takes longer has somebody watch whether its client stays, which costs more than a small call."""
 
 
 async def send_stream(
@@ -86,7 +87,7 @@ class RequestExchange:
         self._stream: EventStream | None = None
         self._watching: asyncio.Task[None] | None = None
         self._pumping: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._worker: asyncio.Task[object] | None = None
         self._has_gone = False
 
@@ -106,13 +107,16 @@ class RequestExchange:
                 await self._reply(answer)
             return answer
         finally:
-            for helper in (self._timer, self._watching, self._pumping):
+            for helper in (self._watching, self._pumping):
                 if helper is not None:
                     helper.cancel()
 
     async def _work(self, connection: Connection, body: bytes) -> Answer | None:
+        self._worker = asyncio.current_task()
+        # The loop's next turn comes before the answer only if the work has to wait for something.
+        self._timer = asyncio.get_running_loop().call_soon(self._await_watch)
         try:
-            return await OnSuspend(connection.answer(body, self), self._begin_watch)
+            return await connection.answer(body, self)
         except asyncio.CancelledError:
             if not self._has_gone or self._worker is None:
                 raise
@@ -121,6 +125,7 @@ class RequestExchange:
             return None
         finally:
             self._worker = None
+            self._timer.cancel()
 
     async def _reply(self, answer: Answer | None) -> None:
         if self._stream is not None and self._pumping is not None:
@@ -149,12 +154,13 @@ class RequestExchange:
     def close_stream(self) -> None:
         """Keep the stream: nobody could resume it."""
 
+    def _await_watch(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._begin_watch)
+
     def _begin_watch(self) -> None:
-        self._worker = asyncio.current_task()
         if self._cancels:
             self._watching = asyncio.create_task(self._watch())
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(KEEP_ALIVE_SECONDS, self._open_stream)
+        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._open_stream)
 
     async def _watch(self) -> None:
         await _watch_until_gone(self._receive)

@@ -10,7 +10,7 @@ from twofold.errors import InvalidRequest
 from twofold.protocol.headers import PROTOCOL_VERSION
 from twofold.protocol.wire import PER_REQUEST_REVISIONS
 from twofold.transports.http.reply import Refusal
-from twofold.transports.http.watch import Deadline, OnSuspend
+from twofold.transports.http.watch import Deadline
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Event: TypeAlias = MutableMapping[str, Any]
@@ -103,9 +103,9 @@ async def read_body(head: Head, receive: Receive, *, max_bytes: int) -> bytes | 
         raise _too_large(f"{int(announced[:20])} bytes are announced", max_bytes)
     deadline = Deadline(BODY_SECONDS)
     try:
-        event = await OnSuspend(receive(), deadline.start)
+        event = await receive()
         if event.get("more_body") or event["type"] != "http.request" or len(event["body"]) > max_bytes:
-            return await OnSuspend(_read_parts(event, receive, max_bytes), deadline.start)
+            return await _read_parts(event, receive, max_bytes)
         body: bytes = event["body"]
         return body
     except asyncio.CancelledError:
