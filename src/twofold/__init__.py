@@ -23,6 +23,7 @@ from twofold.errors import (
     Unauthorized,
     UnsupportedProtocolVersion,
 )
+from twofold.prompts.declare import PromptOptions
 from twofold.protocol.content import (
     Annotations,
     AudioContent,
@@ -38,7 +39,6 @@ from twofold.protocol.content import (
 from twofold.protocol.messages import CallToolResult
 from twofold.protocol.prompt import PromptMessage
 from twofold.protocol.tool import Icon, ToolAnnotations, ToolDefinition
-from twofold.server.declare_prompt import PromptOptions
 from twofold.server.mcpserver import MCPServer
 from twofold.tools.checks.complaints import DefinitionWarning
 from twofold.tools.checks.headers import Header

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from twofold.server.serve_http import AsgiApp, bind, serve
-from twofold.transports.http_bounds import HttpLimits
+from twofold.transports.http_server.bounds import HttpLimits
 
 TIMEOUT_SECONDS = 20.0
 

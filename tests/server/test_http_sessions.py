@@ -502,7 +502,7 @@ async def test_calls_whose_clients_have_gone_still_count(monkeypatch):
     async with HttpPeer(server) as http, HttpSession(http) as session:
         for _ in range(2):
             response = session.call("wait")
-            await response.until(lambda: response.events)
+            await response.until(lambda got=response: got.events)
             response.disconnect()
             await asyncio.wait_for(response.task, 10)
         refused = await session.call("wait").whole()

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from tests.server.raw_http import TIMEOUT_SECONDS, RawClient, RunningServer, running
 from twofold.errors import TransportError
 from twofold.server.serve_http import bind, serve, serve_http
-from twofold.transports.http_bounds import HttpLimits
+from twofold.transports.http_server.bounds import HttpLimits
 
 SHORT = 0.4
 PAIRS = [
@@ -699,7 +699,7 @@ def test_missing_uvicorn_is_an_error_with_the_command() -> None:
 PROGRAM = """
     import asyncio, signal, sys, threading, time
     from twofold.server.serve_http import serve_http
-    from twofold.transports.http_bounds import HttpLimits
+    from twofold.transports.http_server.bounds import HttpLimits
 
     async def app(scope, receive, send):
         if scope["type"] == "lifespan":

@@ -205,7 +205,7 @@ def test_a_server_that_cannot_be_published_is_refused(options):
 
 
 def test_an_unknown_transport_is_refused():
-    with pytest.raises(ValueError, match="there is 'stdio'"):
+    with pytest.raises(ValueError, match="there are 'stdio' and 'streamable-http'"):
         MCPServer("s").run("carrier pigeon")
 
 

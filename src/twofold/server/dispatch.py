@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from twofold.errors import InvalidParams, InvalidRequest
+from twofold.prompts.prompt import get_prompt
 from twofold.protocol.jsonrpc import RequestId
 from twofold.protocol.messages import (
     ABSENT,
@@ -24,7 +25,6 @@ from twofold.protocol.structs import Json
 from twofold.protocol.wire import Codec
 from twofold.protocol.wire.per_request import CLIENT_CAPABILITIES, CLIENT_INFO
 from twofold.server.connection import Connection, Handler, Request, Subscription, Work
-from twofold.server.prompts import get_prompt
 from twofold.tools.call import call, error_faces
 from twofold.tools.context import Context
 from twofold.transports.exchange import Exchange

@@ -12,13 +12,13 @@ import msgspec
 from typing_extensions import Unpack
 
 from twofold.errors import InvalidDefinition
+from twofold.prompts.declare import PromptOptions, declare_prompt
 from twofold.protocol.messages import CacheHints, CallToolResult, Implementation, ListName, LogLevel, ServerIdentity
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon, ToolDefinition
 from twofold.protocol.wire import Codecs
 from twofold.protocol.wire.per_request import SERVER_INFO
 from twofold.server.connection import Connection, Offer
-from twofold.server.declare_prompt import PromptOptions, declare_prompt
 from twofold.server.dispatch import HANDLERS, encode_call
 from twofold.server.registry import Registry
 from twofold.tools.arguments.parameters import UnknownArguments
@@ -324,7 +324,7 @@ class MCPServer:
             raise ValueError(f"unknown transport {transport!r}{hint}")
         if options:
             raise TypeError(f"run('stdio') has no option {min(options)!r}; did you mean run('streamable-http', …)?")
-        from twofold.server.serve import serve_stdio  # noqa: PLC0415 - a server that is only imported needs none of it
+        from twofold.server.serve_stdio import serve_stdio  # noqa: PLC0415 - a server that is only imported needs none of it
 
         serve_stdio(self)
 

@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 import msgspec
 
 from twofold.errors import InvalidDefinition, InvalidParams
+from twofold.prompts.prompt import Prompt
 from twofold.protocol.headers import HeaderParameter
 from twofold.protocol.messages import ListName
 from twofold.protocol.wire import Codec
-from twofold.server.prompts import Prompt
 from twofold.tools.checks.names import near_names
 from twofold.tools.declare import Tool
 from twofold.tools.describe import describe

@@ -11,22 +11,14 @@ import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from typing import Any, TypeAlias
 
 import msgspec
 
 from twofold.errors import TransportError
-from twofold.server.serve import (
-    END_SECONDS,
-    TEARDOWN_SECONDS,
-    _end_loop,
-    _end_threads,
-    _heed_signals,
-    _LogThread,
-)
-from twofold.transports.http_bounds import BoundedProtocol, HttpLimits, bounded_protocol
+from twofold.server.lifecycle import END_SECONDS, TEARDOWN_SECONDS, end_hard, run_to_end
+from twofold.transports.http_server.bounds import BoundedProtocol, HttpLimits, bounded_protocol
 
 try:
     import resource
@@ -87,35 +79,18 @@ def serve_http(
         ValueError: The port is none.
         RuntimeError: Called where an event loop is running.
     """
-    if asyncio._get_running_loop() is not None:
-        raise RuntimeError("mcp.run() has an event loop of its own; call it outside async code")
-    listeners = bind(host, port, stall_seconds=(limits or HttpLimits()).stall_seconds)
-    url = _url(host, listeners[0], path)
 
-    def tell_address() -> None:
-        print(f"Serving at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    async def serve_until(stop: asyncio.Event) -> None:
+        listeners = bind(host, port, stall_seconds=(limits or HttpLimits()).stall_seconds)
+        url = _url(host, listeners[0], path)
 
-    with _LogThread() as log:
-        loop = auto_loop_factory()()
-        executor = ThreadPoolExecutor(thread_name_prefix="asyncio")  # what tools use with `asyncio.to_thread`
-        loop.set_default_executor(executor)
-        stop = asyncio.Event()
-        try:
-            asyncio.set_event_loop(loop)
-            with _heed_signals(loop, stop):
-                serving = serve(
-                    app, listeners, stop=stop, limits=limits, on_serving=tell_address, on_stopping=on_stopping
-                )
-                loop.run_until_complete(serving)
-        finally:
-            is_stuck = _end_loop(loop)
-            asyncio.set_event_loop(None)
-            is_stuck |= not _end_threads(executor)
-            is_stuck |= not log.finish()
-    if is_stuck:
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stdout.flush()
-        os._exit(0)
+        def tell_address() -> None:
+            print(f"Serving at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+
+        await serve(app, listeners, stop=stop, limits=limits, on_serving=tell_address, on_stopping=on_stopping)
+
+    if run_to_end(serve_until, make_loop=auto_loop_factory()):
+        end_hard()
 
 
 async def serve(

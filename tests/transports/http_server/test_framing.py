@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twofold.transports.http_framing import RequestFraming, RequestRefused
+from twofold.transports.http_server.framing import RequestFraming, RequestRefused
 
 FIRST = b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = (

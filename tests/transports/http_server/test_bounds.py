@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from twofold.transports.http_bounds import BoundedProtocol, HttpLimits, bounded_protocol
+from twofold.transports.http_server.bounds import BoundedProtocol, HttpLimits, bounded_protocol
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 

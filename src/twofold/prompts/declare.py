@@ -10,10 +10,10 @@ from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from twofold.errors import InvalidDefinition, InvalidSignature
+from twofold.prompts.prompt import Prompt, make_messages
 from twofold.protocol.prompt import PromptArgument, PromptDefinition
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.tool import Icon
-from twofold.server.prompts import Prompt, make_messages
 from twofold.tools.arguments.parameters import build_parameters
 from twofold.tools.checks.complaints import warn_author
 from twofold.tools.checks.icons import check_icons

@@ -1,27 +1,17 @@
-"""From a server to a process that serves: the event loop, the streams, the signals, the end."""
+"""The life of a process that serves, whatever the transport: its signals, its log, its end within a bound."""
 
 import asyncio
 import contextlib
 import logging
 import os
 import queue
-import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any
 
-from twofold.server.connection import Connection, Offer
-from twofold.server.intake import Intake
-from twofold.tools.run import wait_for_left
-from twofold.transports.exchange import Writer
-from twofold.transports.stdio import LineWriter, Streams, claim_streams, serve_lines
-
-LOOK_SECONDS = 0.25
-"""So often it is looked whether the client has gone while the server is still starting."""
 TEARDOWN_SECONDS = 5.0
 """So long the lifespan may take to close."""
 END_SECONDS = 1.0
@@ -30,101 +20,51 @@ MAX_LOG_RECORDS = 1000
 """Records that wait for a slow reader of stderr; later ones are dropped, and counted."""
 
 _logger = logging.getLogger("twofold")
-_LOGGERS = (_logger, logging.getLogger("asyncio"))  # the latter tells of tasks that tools left behind
+# "asyncio" tells of tasks that tools left behind, "uvicorn.error" of what an HTTP peer did wrong.
+_LOGGERS = (_logger, logging.getLogger("asyncio"), logging.getLogger("uvicorn.error"))
 
 
-class Servable(Protocol):
-    """What is served: a server, as far as serving needs to know it."""
+def run_to_end(
+    serve: Callable[[asyncio.Event], Coroutine[Any, Any, None]],
+    *,
+    make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+) -> bool:
+    """Run what serves on an event loop of its own, then end everything it left behind, within a bound.
 
-    def live(self) -> AbstractAsyncContextManager[Offer]:
-        """Hold its lifespan open."""
-        ...
+    Args:
+        serve: Given an event that the first SIGINT or SIGTERM sets.
+        make_loop: Makes the event loop.
 
-    def connect(self, writer: Writer, offer: Offer) -> Connection:
-        """Open a connection."""
-        ...
-
-    def disconnect(self, connection: Connection) -> None:
-        """Forget a connection."""
-        ...
-
-
-def serve_stdio(server: Servable) -> None:
-    """Serve one client over this process's standard streams, until it has gone or a signal ends it.
-
-    A tool that heeds no cancellation, or a stderr nobody reads, does not keep the process: then it ends hard.
+    Returns:
+        Whether something would not end: then the process should, with `end_hard`.
 
     Raises:
-        TransportError: A standard stream is closed.
         RuntimeError: Called where an event loop is running.
     """
     if asyncio._get_running_loop() is not None:
         raise RuntimeError("mcp.run() has an event loop of its own; call it outside async code")
-    with claim_streams() as streams, _LogThread() as log:
-        loop = asyncio.new_event_loop()
+    with _LogThread() as log:
+        loop = make_loop()
         executor = ThreadPoolExecutor(thread_name_prefix="asyncio")  # what tools use with `asyncio.to_thread`
         loop.set_default_executor(executor)
         stop = asyncio.Event()
         try:
             asyncio.set_event_loop(loop)
             with _heed_signals(loop, stop):
-                loop.run_until_complete(_serve(server, streams, stop))
+                loop.run_until_complete(serve(stop))
         finally:
             is_stuck = _end_loop(loop)
             asyncio.set_event_loop(None)
             is_stuck |= not _end_threads(executor)
             is_stuck |= not log.finish()
-    if is_stuck:
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stdout.flush()
-        os._exit(0)
+    return is_stuck
 
 
-async def _serve(server: Servable, streams: Streams, stop: asyncio.Event) -> None:
-    """Start, serve, end; a signal or a client that has gone ends it at whatever stage."""
-    started, ended = asyncio.Event(), asyncio.Event()
-    serving = asyncio.create_task(_serve_live(server, streams, stop=stop, started=started, ended=ended))
-    starting, ending = asyncio.create_task(started.wait()), asyncio.create_task(ended.wait())
-    while not (started.is_set() or serving.done() or stop.is_set() or _has_gone(streams.input_fd)):
-        await asyncio.wait({serving, starting}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-    starting.cancel()
-    if started.is_set():
-        await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait({serving}, timeout=TEARDOWN_SECONDS)
-    ending.cancel()
-    if not serving.done():
-        serving.cancel()
-        await asyncio.wait({serving}, timeout=END_SECONDS)
-    failure = serving.result() if serving.done() and not serving.cancelled() else None
-    if failure is not None:
-        raise failure
-
-
-async def _serve_live(
-    server: Servable, streams: Streams, *, stop: asyncio.Event, started: asyncio.Event, ended: asyncio.Event
-) -> BaseException | None:
-    """Serve with the lifespan open; give back what it raised, since a task that raises SystemExit ends the loop."""
-    opened: list[Connection] = []
-    try:
-        async with server.live() as offer:
-
-            def connect(writer: LineWriter) -> Intake:
-                opened.append(server.connect(writer, offer))
-                return Intake(opened[-1], writer)
-
-            started.set()
-            try:
-                await serve_lines(streams, connect, stop=stop)
-                await wait_for_left(END_SECONDS)
-            finally:
-                ended.set()
-                for connection in opened:
-                    server.disconnect(connection)
-    except asyncio.CancelledError:
-        raise
-    except BaseException as failure:  # noqa: BLE001 - raised again by who started this task
-        return failure
-    return None
+def end_hard() -> None:
+    """End the process although something in it would not: the interpreter would wait for it without bound."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+    os._exit(0)
 
 
 @contextlib.contextmanager
@@ -145,15 +85,6 @@ def _heed_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> Itera
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-
-
-def _has_gone(fd: int) -> bool:
-    """Tell whether the client has closed its end and left nothing to read; asked while nobody reads yet."""
-    if not hasattr(select, "poll"):  # Windows
-        return False
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return any(event & select.POLLHUP and not event & select.POLLIN for _, event in poll.poll(0))
 
 
 def _end_loop(loop: asyncio.AbstractEventLoop) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from twofold.transports.http_framing import MAX_FIELDS, MAX_HEAD_BYTES, METHODS, RequestFraming, RequestRefused
+from twofold.transports.http_server.framing import MAX_FIELDS, MAX_HEAD_BYTES, METHODS, RequestFraming, RequestRefused
 
 if TYPE_CHECKING:  # uvicorn is optional, and its two protocols have what is used here in common
     from uvicorn.protocols.http.h11_impl import H11Protocol as _UvicornProtocol

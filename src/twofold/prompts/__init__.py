@@ -1,0 +1,1 @@
+"""Prompts: declaring them, and making their messages."""

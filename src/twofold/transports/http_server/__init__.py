@@ -1,0 +1,1 @@
+"""Under uvicorn: where requests begin and end, and what a connection may take."""
