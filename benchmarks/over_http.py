@@ -22,8 +22,8 @@ import msgspec
 from payloads import CALLS
 from peers import REVISION, request_bytes
 
-ROUNDS = 5
-SECONDS_A_TURN = 0.25
+ROUNDS = 7
+SECONDS_A_TURN = 0.2
 PATIENCE_SECONDS = 20.0
 CONNECTIONS = (1, 32)
 PAYLOADS = ("integer", "model", "models", "sync", "large")
@@ -56,7 +56,7 @@ class Server(msgspec.Struct):
     port: int
     is_floor: bool
     has_ended: Callable[[], bool]
-    log: str
+    log: Path
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -68,9 +68,11 @@ class Exchange(msgspec.Struct, frozen=True):
 
 def measure_http() -> Figures:
     """Every payload with every peer, at 1 and at 32 connections, in turns; microseconds of the server's CPU."""
+    if not Path("/proc/self/schedstat").exists():
+        raise SystemExit("HTTP cannot be measured: this system has no /proc/self/schedstat; run it on Linux")
     figures: Figures = {}
     with contextlib.ExitStack() as stack:
-        servers = start_servers(stack)
+        servers = start_servers(stack, Path(stack.enter_context(tempfile.TemporaryDirectory())))
         for name in PAYLOADS:
             exchanges = {peer: learn(server, name) for peer, server in servers.items()}
             for count in CONNECTIONS:
@@ -86,13 +88,13 @@ def measure_http() -> Figures:
     return figures
 
 
-def start_servers(stack: contextlib.ExitStack) -> dict[str, Server]:
+def start_servers(stack: contextlib.ExitStack, logs: Path) -> dict[str, Server]:
     """Start all, on a core of their own where there are two."""
-    cores = sorted(os.sched_getaffinity(0))
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if len(cores) > 1:
         stack.callback(os.sched_setaffinity, 0, cores)
         os.sched_setaffinity(0, cores[-1:])
-    servers = {peer: start_server(stack, *how) for peer, how in PEERS.items()}
+    servers = {peer: start_server(stack, *how, log=logs / f"{peer}.log") for peer, how in PEERS.items()}
     if len(cores) > 1:
         os.sched_setaffinity(0, cores[:1])
     for server in servers.values():
@@ -100,19 +102,19 @@ def start_servers(stack: contextlib.ExitStack) -> dict[str, Server]:
     return servers
 
 
-def start_server(stack: contextlib.ExitStack, peer: str, parsers: str) -> Server:
+def start_server(stack: contextlib.ExitStack, peer: str, parsers: str, *, log: Path) -> Server:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    log = stack.enter_context(tempfile.NamedTemporaryFile())
-    process = subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("http_servers.py"), peer, parsers, str(port)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=log,
-        env={key: value for key, value in os.environ.items() if not key.startswith("PYTHON")},
-    )
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("http_servers.py"), peer, parsers, str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={key: value for key, value in os.environ.items() if not key.startswith("PYTHON")},
+        )
     stack.callback(stop, process)
-    return Server(process.pid, port, peer == "floor", lambda: process.poll() is not None, log.name)
+    return Server(process.pid, port, peer == "floor", lambda: process.poll() is not None, log)
 
 
 def stop(process: subprocess.Popen) -> None:
@@ -131,7 +133,7 @@ def wait_until_served(server: Server) -> None:
             connect(server).close()
             return
         if server.has_ended() or time.monotonic() > until:
-            raise SystemExit(f"a server did not start:\n{Path(server.log).read_text()[-2000:]}")
+            raise SystemExit(f"a server did not start:\n{server.log.read_text()[-2000:]}")
         time.sleep(0.05)
 
 
@@ -278,14 +280,18 @@ def row(name: str, parsers: str, rows: dict[str, list[float]]) -> str:
     """One line of a table: how many times what Twofold takes the official SDK takes, and Twofold of the floor."""
     suffix = "" if parsers == "fast" else " plain"
     ours = rows["twofold" + suffix]
-    median = statistics.median(ours)
-    line = f"{name:10}{parsers:8}{f'{median:.0f} ({min(ours):.0f}–{max(ours):.0f})':>22}"
+    line = f"{name:10}{parsers:8}{f'{statistics.median(ours):.0f} ({min(ours):.0f}–{max(ours):.0f})':>22}"
     for peer, aims in AIMS.items():
-        theirs = statistics.median(rows[peer + suffix if peer == "floor" else peer])
-        ratio = median / theirs if peer == "floor" else theirs / median
+        theirs = rows[peer + suffix if peer == "floor" else peer]
+        ratio = ratio_of(ours, theirs) if peer == "floor" else ratio_of(theirs, ours)
         aim = f"{aims[name]:g}×" if name in aims else ""
-        line += f"{theirs:14.0f}{ratio:7.1f}×{aim:>6}"
+        line += f"{statistics.median(theirs):14.0f}{ratio:7.1f}×{aim:>6}"
     return line
+
+
+def ratio_of(these: list[float], those: list[float]) -> float:
+    """The median of the ratios of turns that followed each other: the machine is slower at times, for all of them."""
+    return statistics.median(this / that for this, that in zip(these, those, strict=True))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""CPU a call, bytes to bytes, and cold start: Twofold beside the official SDK and a floor, in one run.
+"""CPU a call, bytes to bytes and over HTTP, and cold start: Twofold beside the official SDK and a floor, in one run.
 
 The machines are shared and noisy: peers take turns within each round, CPU time is compared and not the
 clock (but for cold start), and what counts is the ratio of the medians. Prints a table; with a file name
@@ -15,6 +15,7 @@ import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from over_http import measure_http, print_http
 from payloads import CALLS
 from peers import META, open_floor, open_mcp, open_twofold, request_bytes
 
@@ -116,8 +117,11 @@ def main() -> None:
     cold = measure_cold_start()
     print(f"\nSpawn to first answer, in ms: median of {COLD_STARTS} turns\n\n{head}")
     print(row("cold start", cold["twofold"], cold["mcp"], f"{'':9}"))
+    over_http = measure_http()
+    print_http(over_http)
     if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(json.dumps({**figures, "cold start": cold, "meta": META}, indent=1))
+        written = {**figures, "cold start": cold, "http": over_http, "meta": META}
+        Path(sys.argv[1]).write_text(json.dumps(written, indent=1))
 
 
 def row(name: str, ours: list[float], theirs: list[float], floor: str) -> str:

@@ -112,9 +112,10 @@ class RequestExchange:
                     helper.cancel()
 
     async def _work(self, connection: Connection, body: bytes) -> Answer | None:
-        self._worker = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        self._worker = asyncio.current_task(loop)
         # The loop's next turn comes before the answer only if the work has to wait for something.
-        self._timer = asyncio.get_running_loop().call_soon(self._await_watch)
+        self._timer = loop.call_soon(self._await_watch)
         try:
             return await connection.answer(body, self)
         except asyncio.CancelledError:

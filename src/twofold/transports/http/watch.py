@@ -16,8 +16,9 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._is_over = False
-        self._task: asyncio.Task[Any] | None = asyncio.current_task()
-        self._handle: asyncio.Handle = asyncio.get_running_loop().call_soon(self._start)
+        loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Any] | None = asyncio.current_task(loop)
+        self._handle: asyncio.Handle = loop.call_soon(self._start)
 
     def stop(self) -> None:
         """Stop it."""
