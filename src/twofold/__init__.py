@@ -48,7 +48,8 @@ from twofold.tools.results.media import Audio, Image
 from twofold.tools.run import RateLimit
 
 if TYPE_CHECKING:
-    from twofold.transports.http.authorization import HttpRequest, ProtectedResource
+    from twofold.transports.http.authorization import Authorize, HttpRequest, ProtectedResource
+    from twofold.transports.http.limits import Limits
 
 __version__ = "0.1.0"
 
@@ -58,6 +59,7 @@ __all__ = [
     "Audio",
     "AudioContent",
     "AuthorizationError",
+    "Authorize",
     "BlobResourceContents",
     "CallToolResult",
     "ContentBlock",
@@ -76,6 +78,7 @@ __all__ = [
     "InvalidParams",
     "InvalidRequest",
     "InvalidSignature",
+    "Limits",
     "MCPServer",
     "MethodNotFound",
     "MissingRequiredClientCapability",
@@ -104,8 +107,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load what only servers over HTTP need when it is asked for: it takes milliseconds that others save."""
-    if name in ("HttpRequest", "ProtectedResource"):
+    if name in ("Authorize", "HttpRequest", "ProtectedResource"):
         from twofold.transports.http import authorization  # noqa: PLC0415 - see above
 
         return getattr(authorization, name)
+    if name == "Limits":
+        from twofold.transports.http.limits import Limits  # noqa: PLC0415 - see above
+
+        return Limits
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

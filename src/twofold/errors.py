@@ -120,12 +120,14 @@ class MissingRequiredClientCapability(ProtocolError):
         TypeError: `required` is no mapping of names to mappings.
     """
 
+    fixed_code = -32021
+
     def __init__(self, required: Mapping[str, Mapping[str, Any]], message: str | None = None) -> None:
         if not isinstance(required, Mapping) or not all(isinstance(each, Mapping) for each in required.values()):
             raise TypeError(f"required capabilities are given as {{'sampling': {{}}}}, got {required!r:.80}")
         names = ", ".join(map(repr, required))
         super().__init__(
-            -32021,
+            self.fixed_code,
             message or f"the client does not declare what this needs: {names}",
             {"requiredCapabilities": {name: dict(each) for name, each in required.items()}},
         )

@@ -92,7 +92,7 @@ async def test_the_principal_is_shown_to_the_tool(is_async):
             [],
         ),
         ({"Authorization": "Basic YTpi"}, 401, ["resource_metadata"], ["YTpi"]),
-        ({"Authorization": "Bearer a b"}, 401, ["resource_metadata"], ["a b"]),
+        ({"Authorization": "Bearer a b"}, 400, ['error="invalid_request"', "resource_metadata"], ["a b"]),
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])

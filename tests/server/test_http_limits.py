@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.http_peer import BOTH, PER_REQUEST, HttpPeer
-from twofold import Context, MCPServer
+from twofold import Context, Limits, MCPServer
 
 mcp = MCPServer("shop")
 
@@ -31,13 +31,16 @@ async def test_a_foreign_page_is_403(origin):
     assert "access-control-allow-origin" not in response.headers
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "127.0.0.1:8000@evil.example"])
-async def test_a_host_of_another_name_is_421(host):
-    """X01: a page whose own name was rebound to this machine says that name in `Host`."""
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("evil.example", 421), ("127.0.0.1.evil.example", 421), ("", 400), ("127.0.0.1:8000@evil.example", 400)],
+)
+async def test_a_host_of_another_name_is_421(host, status):
+    """X01: a page whose own name was rebound to this machine says that name in `Host`; what is no host is 400."""
     async with HttpPeer(mcp) as http:
         response = await http.send("tools/list", {}, {"Host": host}).whole()
-    assert response.status == 421
-    assert "allowed_hosts" in response.json["error"]["message"] or "Host" in response.json["error"]["message"]
+    assert response.status == status
+    assert response.json["error"]["message"].startswith("Host: ")
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "PUT"])
@@ -225,11 +228,10 @@ async def test_a_body_in_parts_is_put_together():
     assert split.json == whole.json
 
 
-async def test_a_body_that_does_not_come_is_408(monkeypatch):
+async def test_a_body_that_does_not_come_is_408():
     """B3: a slow client costs nothing lasting."""
-    monkeypatch.setattr("twofold.transports.http.request.BODY_SECONDS", 0.05)
     headers = LIST | {"Content-Type": "application/json", "Accept": BOTH}
-    async with HttpPeer(mcp) as http:
+    async with HttpPeer(mcp, limits=Limits(body_seconds=0.05)) as http:
         begun = await http.ask("POST", [b"{", b""], headers).whole()
         never = await http.ask("POST", [b"", b""], headers).whole()
     assert [(each.status, each.headers["connection"]) for each in (begun, never)] == [(408, "close")] * 2
@@ -254,10 +256,8 @@ async def test_other_paths_are_404_and_a_slash_more_is_not():
     assert statuses == [415, 415, 404, 404, 404, 404, 404]
 
 
-async def test_too_much_at_once_is_503_with_when_to_come_again(monkeypatch):
+async def test_too_much_at_once_is_503_with_when_to_come_again():
     """Load past capacity: a clear answer at once; what only waits has places of its own."""
-    monkeypatch.setattr("twofold.transports.http.app.MAX_REQUESTS", 2)
-    monkeypatch.setattr("twofold.transports.http.app.MAX_STREAMS", 1)
     server = MCPServer("s")
     go_on, both = asyncio.Event(), asyncio.Barrier(3)
 
@@ -268,7 +268,7 @@ async def test_too_much_at_once_is_503_with_when_to_come_again(monkeypatch):
         await go_on.wait()
         return "done"
 
-    async with HttpPeer(server) as http:
+    async with HttpPeer(server, limits=Limits(requests=2, streams=1)) as http:
         running = [http.send("tools/call", {"name": "wait"}, id=each) for each in range(2)]
         await both.wait()
         listening = http.send("subscriptions/listen", {"notifications": {}})
@@ -296,6 +296,8 @@ async def test_too_much_at_once_is_503_with_when_to_come_again(monkeypatch):
         ({"allowed_hosts": "example.com"}, (ValueError, TypeError)),
         ({"allowed_origins": ["example.com"]}, ValueError),
         ({"paths": "/mcp"}, TypeError),
+        ({"limits": {"requests": 1}}, TypeError),
+        ({"stateless": "false"}, TypeError),
         ({"host": "127.0.0.1"}, TypeError),
     ],
 )
@@ -310,6 +312,8 @@ def test_options_that_cannot_hold_are_refused_when_they_are_given(options, fault
     [
         ("streamable-http", {"host": "0.0.0.0"}, ValueError, "allowed_hosts"),
         ("streamable-http", {"host": "192.0.2.1"}, ValueError, "allowed_hosts"),
+        ("streamable-http", {"host": None}, ValueError, "host"),
+        ("streamable-http", {"port": "8000"}, ValueError, "port"),
         ("streamable-http", {"prot": 1}, TypeError, "prot"),
         ("stdio", {"port": 1}, TypeError, "port"),
         ("streamable_http", {}, ValueError, "did you mean 'streamable-http'"),
@@ -319,6 +323,12 @@ def test_options_that_cannot_hold_are_refused_when_they_are_given(options, fault
 def test_what_cannot_be_run_is_refused_before_anything_is_bound(transport, options, fault, said):
     with pytest.raises(fault, match=said):
         mcp.run(transport, **options)
+
+
+@pytest.mark.parametrize("value", [-1, float("inf"), float("nan"), "1", True, None])
+def test_limits_that_bound_nothing_are_refused(value):
+    with pytest.raises(ValueError, match="limits: sessions"):
+        Limits(sessions=value)
 
 
 async def test_websockets_are_refused_in_their_own_terms():

@@ -11,7 +11,15 @@ import pytest
 
 from tests.http_peer import PER_REQUEST, HttpPeer, Refused, per_request_params
 from tests.oracle import judge_message
-from twofold import Context, DefinitionWarning, Header, MCPServer, MissingRequiredClientCapability, ProtocolError
+from twofold import (
+    Context,
+    DefinitionWarning,
+    Header,
+    Limits,
+    MCPServer,
+    MissingRequiredClientCapability,
+    ProtocolError,
+)
 
 mcp = MCPServer("shop", version="1.0.0")
 
@@ -306,12 +314,16 @@ async def test_a_notification_is_accepted_without_an_answer():
     assert (response.status, response.body) == (202, b"")
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD", "TRACE", "OPTIONS"])
-async def test_only_post_is_served(method):
-    """B1: 405, and what is allowed."""
+@pytest.mark.parametrize(
+    ("method", "allowed"),
+    [("GET", "POST"), ("DELETE", "POST"), ("OPTIONS", "POST")]
+    + [(method, "POST, GET, DELETE") for method in ("PUT", "PATCH", "HEAD", "TRACE")],
+)
+async def test_only_post_is_served(method, allowed):
+    """B1: 405, and what is allowed: to this request, or, with GET and DELETE, to those of sessions."""
     async with HttpPeer(mcp) as http:
         response = await http.ask(method, b"", {"MCP-Protocol-Version": PER_REQUEST}).whole()
-    assert (response.status, response.headers["allow"]) == (405, "POST")
+    assert (response.status, response.headers["allow"]) == (405, allowed)
 
 
 async def test_closing_the_connection_cancels_the_call():
@@ -398,10 +410,8 @@ async def test_two_clients_may_use_the_same_id_at_once():
     assert [result["structuredContent"]["result"] for result in results] == ["a", "b"]
 
 
-async def test_a_quiet_call_keeps_its_connection_open(monkeypatch):
+async def test_a_quiet_call_keeps_its_connection_open():
     """B4: after a while a comment is sent, or proxies would close the connection, which cancels the call."""
-    monkeypatch.setattr("twofold.transports.http.exchange.KEEP_ALIVE_SECONDS", 0.01)
-    monkeypatch.setattr("twofold.transports.http.stream.KEEP_ALIVE_SECONDS", 0.01)
     server = MCPServer("s")
     release = asyncio.Event()
 
@@ -411,7 +421,7 @@ async def test_a_quiet_call_keeps_its_connection_open(monkeypatch):
         await release.wait()
         return "done"
 
-    async with HttpPeer(server) as http:
+    async with HttpPeer(server, limits=Limits(keep_alive_seconds=0.01, watch_after_seconds=0)) as http:
         response = http.send("tools/call", {"name": "wait"})
         await response.until(lambda: response.body.count(b":\r\n\r\n") > 1)
         release.set()
@@ -420,9 +430,8 @@ async def test_a_quiet_call_keeps_its_connection_open(monkeypatch):
     assert answer["result"]["structuredContent"] == {"result": "done"}
 
 
-async def test_a_client_that_takes_nothing_is_given_up(monkeypatch):
+async def test_a_client_that_takes_nothing_is_given_up():
     """B3: a slow reader costs nothing lasting: its call is cancelled and forgotten."""
-    monkeypatch.setattr("twofold.transports.http.stream.STALL_SECONDS", 0.05)
     server = MCPServer("s")
     ended = asyncio.Event()
 
@@ -438,7 +447,7 @@ async def test_a_client_that_takes_nothing_is_given_up(monkeypatch):
         finally:
             ended.set()
 
-    async with HttpPeer(server) as http:
+    async with HttpPeer(server, limits=Limits(stall_seconds=0.05)) as http:
         response = http.send("tools/call", {"name": "flood"}, progressToken=1)
         await response.until(lambda: response.events)
         response.may_send.clear()
@@ -447,9 +456,8 @@ async def test_a_client_that_takes_nothing_is_given_up(monkeypatch):
     assert not server._connections
 
 
-async def test_a_tool_that_does_not_wait_cannot_fill_the_memory(monkeypatch):
+async def test_a_tool_that_does_not_wait_cannot_fill_the_memory():
     """B3: what a client does not take is bounded, also where the tool never waits for it."""
-    monkeypatch.setattr("twofold.transports.http.stream.MAX_UNSENT_BYTES", 100_000)
     server = MCPServer("s")
     ended = asyncio.Event()
 
@@ -464,7 +472,7 @@ async def test_a_tool_that_does_not_wait_cannot_fill_the_memory(monkeypatch):
             ended.set()
         return "all sent"
 
-    async with HttpPeer(server) as http:
+    async with HttpPeer(server, limits=Limits(unsent_bytes=100_000)) as http:
         response = http.send("tools/call", {"name": "flood"}, progressToken=1)
         await response.until(lambda: response.events)
         response.may_send.clear()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.http_peer import PER_REQUEST, HttpPeer, HttpSession, Response
 from tests.oracle import judge_message
-from twofold import Context, MCPServer
+from twofold import Context, Limits, MCPServer
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 
@@ -183,12 +183,11 @@ async def test_a_client_that_could_not_resume_is_not_let_go():
     assert result["content"][0]["text"] == "done"
 
 
-async def test_a_slow_call_becomes_a_stream_that_can_be_resumed(monkeypatch):
+async def test_a_slow_call_becomes_a_stream_that_can_be_resumed():
     """A client whose connection breaks during a long quiet call does not lose its answer."""
-    monkeypatch.setattr("twofold.transports.http.exchange.RESUMABLE_AFTER_SECONDS", 0.01)
     server = make_server()
     gate = Gate(server)
-    async with HttpPeer(server) as http, HttpSession(http) as session:
+    async with HttpPeer(server, limits=Limits(resumable_after_seconds=0.01)) as http, HttpSession(http) as session:
         response = session.call("wait")
         await response.until(lambda: response.events)
         response.disconnect()
@@ -212,7 +211,7 @@ async def test_only_a_notification_cancels(streams):
     if streams:
         assert [each["method"] for each in response.messages] == ["notifications/progress"]
     else:
-        assert (response.status, response.body) == (202, b"")
+        assert (response.status, response.messages) == (200, [])
 
 
 async def test_the_get_stream_tells_of_changes():
@@ -360,55 +359,65 @@ async def test_sessions_do_not_see_each_other():
     assert stolen.status == 400
 
 
-async def test_the_number_of_sessions_is_bounded(monkeypatch):
-    """B3: one that is idle gives way; where all are in use, the next is asked to come again."""
-    monkeypatch.setattr("twofold.transports.http.sessions.MAX_SESSIONS", 2)
-    server = make_server()
-    gate = Gate(server)
-    initialize = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize}
-    async with HttpPeer(server) as http, HttpSession(http) as one, HttpSession(http) as two:
-        one.call("wait")
-        await gate.started.wait()
-        refused = await http.post(message).whole()
-        monkeypatch.setattr("twofold.transports.http.sessions.YIELDING_SECONDS", 0.0)
-        admitted = await http.post(message).whole()
-        gone = await two.post("ping").whole()
-        kept = await one.post("ping").whole()
-        gate.go_on.set()
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
+}
+
+
+async def test_where_all_sessions_are_in_use_the_next_is_asked_to_come_again():
+    """B3: the number of sessions is bounded; nobody who was here lately is sent away for a newcomer."""
+    async with HttpPeer(make_server(), limits=Limits(sessions=2)) as http, HttpSession(http), HttpSession(http):
+        refused = await http.post(INITIALIZE).whole()
     assert (refused.status, refused.headers["retry-after"]) == (503, "60")
     assert "mcp-session-id" not in refused.headers
-    assert (admitted.status, gone.status, kept.status) == (200, 404, 200)
 
 
-async def test_idle_sessions_are_ended(monkeypatch):
-    """B3: a client that never said goodbye costs nothing lasting; one that listens is not idle."""
-    monkeypatch.setattr("twofold.transports.http.sessions.SWEEP_SECONDS", 0.01)
+async def test_an_idle_session_gives_way_and_one_in_use_does_not():
+    """B3: however many come at once, the bound holds."""
     server = make_server()
-    async with HttpPeer(server) as http, HttpSession(http) as idle, HttpSession(http) as listens:
+    gate = Gate(server)
+    limits = Limits(sessions=2, session_yielding_seconds=0)
+    async with HttpPeer(server, limits=limits) as http, HttpSession(http) as busy, HttpSession(http) as idle:
+        busy.call("wait")
+        await asyncio.wait_for(gate.started.wait(), 10)
+        admitted = await asyncio.gather(*(http.post(INITIALIZE).whole() for _ in range(20)))
+        gone = await idle.post("ping").whole()
+        kept = await busy.post("ping").whole()
+        open_sessions = len(http.app._sessions._sessions)
+        gate.go_on.set()
+    assert {response.status for response in admitted} == {200}
+    assert (open_sessions, gone.status, kept.status) == (2, 404, 200)
+
+
+async def test_idle_sessions_are_ended():
+    """B3: a client that never said goodbye costs nothing lasting; one that listens is not idle."""
+    server = make_server()
+    limits = Limits(sweep_seconds=0.01, session_idle_seconds=0.05)
+    async with HttpPeer(server, limits=limits) as http, HttpSession(http) as listens, HttpSession(http) as idle:
         stream = listens.get()
         await stream.until(lambda: stream.events)
-        monkeypatch.setattr("twofold.transports.http.sessions.IDLE_SECONDS", 0.02)
-        while len(server._connections) > 1:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while len(server._connections) > 1:
+                await asyncio.sleep(0.01)
         gone = await idle.post("ping").whole()
         kept = await listens.post("ping").whole()
     assert (gone.status, kept.status) == (404, 200)
 
 
-async def test_finished_streams_are_kept_within_bounds(monkeypatch):
+async def test_finished_streams_are_kept_within_bounds():
     """B3: what nobody comes back for is forgotten, the oldest first."""
-    monkeypatch.setattr("twofold.transports.http.sessions.MAX_RETAINED_BYTES", 500)
-    async with HttpPeer(make_server()) as http, HttpSession(http) as session:
+    async with HttpPeer(make_server(), limits=Limits(retained_bytes=500)) as http, HttpSession(http) as session:
         responses = [await session.call("count", {"upto": 1}, progressToken="p").whole() for _ in range(4)]
         first, last = [await resumed(session, response.events[0].id) for response in (responses[0], responses[-1])]
     assert (first.status, last.status) == (400, 200)
     assert last.messages[-1]["result"]["content"][0]["text"] == "counted to 1"
 
 
-async def test_a_running_stream_nobody_reads_keeps_the_newest(monkeypatch, caplog):
+async def test_a_running_stream_nobody_reads_keeps_the_newest(caplog):
     """B3: bounded in memory; the answer is never dropped, and what is dropped is told in the log."""
-    monkeypatch.setattr("twofold.transports.http.stream.MAX_KEPT_BYTES", 1000)
     server = make_server()
     go_on = asyncio.Event()
 
@@ -421,7 +430,7 @@ async def test_a_running_stream_nobody_reads_keeps_the_newest(monkeypatch, caplo
             await ctx.report_progress(step)
         return "all sent"
 
-    async with HttpPeer(server) as http, HttpSession(http) as session:
+    async with HttpPeer(server, limits=Limits(kept_bytes=1000)) as http, HttpSession(http) as session:
         response = session.call("flood", progressToken="p")
         await response.until(lambda: len(response.events) == 2)
         response.disconnect()
@@ -493,13 +502,14 @@ async def test_without_sessions_a_dropped_connection_does_not_cancel():
     assert not gate.was_cancelled
 
 
-async def test_calls_whose_clients_have_gone_still_count(monkeypatch):
+async def test_calls_whose_clients_have_gone_still_count():
     """B3: whoever calls and goes, again and again, cannot make the server run without bound."""
-    monkeypatch.setattr("twofold.transports.http.app.MAX_REQUESTS", 2)
-    monkeypatch.setattr("twofold.transports.http.exchange.RESUMABLE_AFTER_SECONDS", 0.0)
     server = make_server()
     gate = Gate(server)
-    async with HttpPeer(server) as http, HttpSession(http) as session:
+    async with (
+        HttpPeer(server, limits=Limits(requests=2, resumable_after_seconds=0)) as http,
+        HttpSession(http) as session,
+    ):
         for _ in range(2):
             response = session.call("wait")
             await response.until(lambda got=response: got.events)
@@ -507,6 +517,7 @@ async def test_calls_whose_clients_have_gone_still_count(monkeypatch):
             await asyncio.wait_for(response.task, 10)
         refused = await session.call("wait").whole()
         gate.go_on.set()
-        while (served := await session.post("ping").whole()).status == 503:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while (served := await session.post("ping").whole()).status == 503:
+                await asyncio.sleep(0)
     assert (refused.status, refused.headers["retry-after"], served.status) == (503, "1", 200)

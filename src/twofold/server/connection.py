@@ -169,7 +169,7 @@ class Connection:
         pending = self._open(line, exchange)
         if pending is None or isinstance(pending, Answer):
             return pending
-        return await self._complete(*pending, owns_task=False)
+        return await self._complete(*pending, exchange)
 
     def is_running(self, request_id: object) -> bool:
         """Tell whether a request of this id is being worked on."""
@@ -192,7 +192,7 @@ class Connection:
 
     def announce(self, changed: ListName) -> None:
         """Tell the peer, if it asked, that a list has changed, from any thread; many changes at once are told once."""
-        if changed not in self._due:
+        if changed not in self._due and not self._loop.is_closed():  # its loop may have ended without a goodbye
             self._due.add(changed)
             self._loop.call_soon_threadsafe(self._announce, changed)
 
@@ -222,7 +222,7 @@ class Connection:
             await asyncio.wait(self._tasks, timeout=grace_seconds)
         self._is_closing = True
         if self._tasks or given_up:
-            logger.warning("the client has gone: %d calls were given up", len(self._tasks) + given_up)
+            logger.warning("a connection ends: %d of its calls were given up", len(self._tasks) + given_up)
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
@@ -338,15 +338,9 @@ class Connection:
             logger.warning("a response to no request of ours was ignored")
         return None
 
-    async def _complete(self, request_id: RequestId, work: Work, *, owns_task: bool) -> Answer | None:
-        """Do a request's work in this task; None if it was cancelled meanwhile, since then nobody wants it.
-
-        Args:
-            request_id: The request's.
-            work: What there is to do.
-            owns_task: The task is of our making, so that nobody but us may cancel it.
-        """
-        task = asyncio.current_task()
+    async def _complete(self, request_id: RequestId, work: Work, exchange: Exchange) -> Answer | None:
+        """Do a request's work in this task; None if it was cancelled meanwhile, since then nobody wants it."""
+        task = asyncio.current_task(self._loop)
         if task is not None:
             self._in_flight[request_id] = task
         try:
@@ -354,7 +348,7 @@ class Connection:
         except ProtocolError as error:
             answer = Answer(encode_error(request_id, error), error)
         except asyncio.CancelledError:
-            if task is None or task in self._stopped or self._is_closing or not owns_task:
+            if task is None or task in self._stopped or self._is_closing or exchange.is_taken_back:
                 raise
             task.uncancel()  # nobody outside did: the tool cancelled the task it runs in
             answer = self._answer_fault(request_id, "a request that cancelled itself")
@@ -373,7 +367,7 @@ class Connection:
         return Answer(encode_error(request_id, error), error)
 
     async def _respond(self, request_id: RequestId, work: Work, exchange: Exchange) -> None:
-        exchange.finish(await self._complete(request_id, work, owns_task=True))
+        exchange.finish(await self._complete(request_id, work, exchange))
         await exchange.drain()
 
     async def _respond_to_batch(self, line: bytes, exchange: Exchange) -> None:
@@ -411,7 +405,7 @@ class Connection:
                 pending = self._open(element, exchange, in_batch=True)
                 if pending is None or isinstance(pending, Answer):
                     return pending
-                return await self._complete(*pending, owns_task=True)
+                return await self._complete(*pending, exchange)
         except asyncio.CancelledError:
             return None
 
@@ -428,10 +422,10 @@ class Connection:
         if self.on_ended is not None:
             self.on_ended()
         if task.cancelled():
-            exchange.finish(None)  # also where it was cancelled before it began
+            exchange.cancel()  # also where it was cancelled before it began
         elif (fault := task.exception()) is not None:
             logger.error("a fault of the server's own while answering", exc_info=fault)
-            exchange.finish(None)
+            exchange.cancel()
 
     def _refuse(self, request_id: RequestId | None, error: ProtocolError) -> Answer:
         """Answer what is no message."""

@@ -1,13 +1,14 @@
 """A server's Streamable HTTP application, and where it may be bound."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, get_type_hints
+from typing import Any, get_type_hints
 
-from typing_extensions import Unpack
+from typing_extensions import TypedDict, Unpack
 
 from twofold.transports.http.app import StreamableHTTP
 from twofold.transports.http.authorization import Authorize, ProtectedResource
 from twofold.transports.http.guard import Guard, is_loopback_host
+from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Server
 from twofold.transports.http.request import MAX_BODY_BYTES
 
@@ -23,6 +24,7 @@ class AppOptions(TypedDict, total=False):
             `"*"` behind a proxy that checks it. Without it, names of the loopback interface. It replaces them.
         allowed_origins: Web pages that may ask beside those of the server's own origin: `"https://app.example.com"`.
         max_body_bytes: What a request's body may have; 4 MiB.
+        limits: Times and bounds that hold whatever runs the application.
         stateless: Serves clients of the handshake revisions without sessions, as several processes behind one
             address need it: no `GET` stream, nothing to resume, no log level to set. Revision 2026-07-28 has no
             sessions anyway.
@@ -32,6 +34,7 @@ class AppOptions(TypedDict, total=False):
     allowed_hosts: Sequence[str]
     allowed_origins: Sequence[str]
     max_body_bytes: int
+    limits: Limits
     stateless: bool
 
 
@@ -54,7 +57,7 @@ def make_app(
 
     Raises:
         ValueError: An option that cannot hold.
-        TypeError: An option there is none of.
+        TypeError: An option there is none of, or of another type.
     """
     _check_names(options, AppOptions, "streamable_http_app()")
     path = options.get("path", DEFAULT_PATH)
@@ -63,12 +66,19 @@ def make_app(
     max_body_bytes = options.get("max_body_bytes", MAX_BODY_BYTES)
     if type(max_body_bytes) is not int or max_body_bytes < 1:
         raise ValueError(f"max_body_bytes: expected a positive whole number, got {max_body_bytes!r:.80}")
+    limits = options.get("limits", Limits())
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits: expected Limits(…), got {limits!r:.80}")
+    stateless = options.get("stateless", False)
+    if not isinstance(stateless, bool):
+        raise TypeError(f"stateless: expected True or False, got {stateless!r:.80}")
     return StreamableHTTP(
         server,
         path="/" + path.strip("/"),
         guard=Guard(options.get("allowed_hosts"), options.get("allowed_origins")),
         max_body_bytes=max_body_bytes,
-        stateless=bool(options.get("stateless", False)),
+        limits=limits,
+        stateless=stateless,
         hook=hook,
         resource=resource,
     )
@@ -88,15 +98,33 @@ def run_http(make: Callable[..., StreamableHTTP], **options: Unpack[RunOptions])
     from twofold.server.serve_http import serve_http  # noqa: PLC0415 - loads the HTTP server, an optional dependency
 
     _check_names(options, RunOptions, "run('streamable-http')")
-    host = options.pop("host", "127.0.0.1")
-    port = options.pop("port", 8000)
-    if "allowed_hosts" not in options and not is_loopback_host(host):
-        raise ValueError(
-            f"host {host!r:.80} can be reached from other machines: say under which names, as in "
-            "allowed_hosts=['mcp.example.com']; web pages could else reach it under a name of their own"
-        )
+    host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
+    check_address(host, port, is_named="allowed_hosts" in options)
     app = make(**options)
     serve_http(app, host=host, port=port, path=app.path, on_stopping=app.stop)
+
+
+def check_address(host: str, port: int, *, is_named: bool) -> None:
+    """Check where a server is to be bound.
+
+    Args:
+        host: A name or address of this machine.
+        port: 0 takes a free one.
+        is_named: It was said which names requests may be sent to.
+
+    Raises:
+        ValueError: It is no address, or can be reached from other machines without a name being said.
+    """
+    if not isinstance(host, str) or not host:
+        raise ValueError(f"host: expected a name or address such as '127.0.0.1', got {host!r:.80}")
+    if type(port) is not int or not 0 <= port <= 65535:
+        raise ValueError(f"port: expected a whole number from 0 to 65535, got {port!r:.80}")
+    if not is_named and not is_loopback_host(host):
+        raise ValueError(
+            f"host {host!r:.80} can be reached from other machines: say under which names, as in "
+            "allowed_hosts=['mcp.example.com'] (--allow-host on the command line); web pages could else reach it "
+            "under a name of their own"
+        )
 
 
 def _check_names(options: AppOptions | RunOptions, kind: Any, what: str) -> None:

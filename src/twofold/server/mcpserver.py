@@ -122,6 +122,10 @@ class MCPServer:
         )
         if authorize is not None and not callable(authorize):
             raise InvalidDefinition(f"authorize: expected a function of token and request, got {authorize!r:.80}")
+        if protected_resource is not None and not hasattr(protected_resource, "metadata_path"):
+            raise InvalidDefinition(
+                f"protected_resource: expected ProtectedResource(…), got {protected_resource!r:.80}"
+            )
         if protected_resource is not None and authorize is None:
             raise InvalidDefinition("protected_resource: tells where to get tokens, but no authorize= looks at any")
         self._authorize = authorize

@@ -10,14 +10,15 @@ import errno
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from email.utils import formatdate
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from twofold.errors import TransportError
 from twofold.server.lifecycle import END_SECONDS, TEARDOWN_SECONDS, end_hard, run_to_end
+from twofold.transports.http.asgi import AsgiApp, Event, Receive, Scope, Send
 from twofold.transports.http_server.bounds import BoundedProtocol, HttpLimits, bounded_protocol
 
 try:
@@ -34,12 +35,6 @@ except ModuleNotFoundError as missing:
     raise TransportError(
         f"serving over HTTP takes the package {missing.name!r}, which is not installed; pip install 'twofold[http]'"
     ) from missing
-
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-AsgiApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-"""A callable of the Asynchronous Server Gateway Interface, version 3."""
 
 BACKLOG = 512
 """Connections the system holds until they are accepted."""
@@ -216,7 +211,7 @@ def _prepare(
 ) -> tuple[Callable[[], BoundedProtocol], ServerState]:
     """Make what makes the protocol of each connection, and the record of them all."""
 
-    async def run(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(asyncio.CancelledError):  # uvicorn would log it as a fault of the app
             await app(scope, receive, send)
 
@@ -317,7 +312,7 @@ class _Lifespan:
 
     def __init__(self, app: AsgiApp) -> None:
         self.state: dict[str, Any] = {}
-        self._events: asyncio.Queue[Message] = asyncio.Queue()
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._answered = asyncio.Event()
         self._refusal: str | None = None
         self._failure: BaseException | None = None
@@ -370,7 +365,7 @@ class _Lifespan:
         finally:
             self._answered.set()
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: Event) -> None:
         if message["type"] == "lifespan.startup.failed":
             self._refusal = str(message.get("message") or "it gave no reason")
         elif message["type"] == "lifespan.shutdown.failed":

@@ -47,8 +47,17 @@ class Exchange(Writer, Protocol):
         """Who asks, as the server's `authorize` said; else None."""
         ...
 
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether nobody waits for the answer any more, so that a cancellation is meant."""
+        ...
+
     def finish(self, answer: Answer | None) -> None:
         """Send the answer; None if none is owed."""
+        ...
+
+    def cancel(self) -> None:
+        """Send no answer: the request was taken back."""
         ...
 
     def close_stream(self) -> None:
@@ -71,10 +80,18 @@ class LineExchange(msgspec.Struct, frozen=True, gc=False):
         """Wait until there is room for more."""
         await self.writer.drain()
 
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether nobody waits for the answer any more: the connection would be closed."""
+        return False
+
     def finish(self, answer: Answer | None) -> None:
         """Send the answer."""
         if answer is not None:
             self.writer.write(answer.body)
+
+    def cancel(self) -> None:
+        """Send nothing."""
 
     def close_stream(self) -> None:
         """The stream is the connection: it stays."""

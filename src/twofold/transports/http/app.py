@@ -5,21 +5,25 @@ Source: MCP 2026-07-28 and 2025-11-25, "Streamable HTTP".
 
 import asyncio
 import logging
+import traceback
 from typing import Any
 
 from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
 from twofold.protocol.headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
+from twofold.transports.http.asgi import Receive, Scope, Send
 from twofold.transports.http.authorization import (
     Authorize,
     ProtectedResource,
     authorize,
     challenge,
     describe_request,
+    hide_token,
     read_bearer,
 )
 from twofold.transports.http.exchange import RequestExchange, SessionExchange, send_stream
-from twofold.transports.http.guard import Guard
-from twofold.transports.http.lifespan import Host
+from twofold.transports.http.guard import Guard, read_authority
+from twofold.transports.http.lifespan import Lifespan
+from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection, Server
 from twofold.transports.http.places import Place, Places
 from twofold.transports.http.reply import (
@@ -34,9 +38,6 @@ from twofold.transports.http.reply import (
 )
 from twofold.transports.http.request import (
     Head,
-    Receive,
-    Scope,
-    Send,
     check_accepted,
     check_posted_type,
     read_body,
@@ -46,11 +47,7 @@ from twofold.transports.http.sessions import Session, Sessions
 
 logger = logging.getLogger("twofold")
 
-MAX_REQUESTS = 1000
-"""Requests worked on at once; more are asked to come again."""
-MAX_STREAMS = 1000
-"""Streams of changes that are open at once."""
-CLOSE_SECONDS = 2.0
+GRACE_SECONDS = 2.0
 """So long running calls of sessions may go on when the application is shut down."""
 _UNSAID = b"2025-03-26"
 """The revision of a client that sends no `MCP-Protocol-Version`, where no session says which."""
@@ -77,6 +74,7 @@ class StreamableHTTP:
         path: The MCP endpoint, below where the application is mounted.
         guard: Decides which hosts and origins may ask.
         max_body_bytes: What a request's body may have.
+        limits: Times and bounds.
         stateless: Serves the handshake revisions without sessions, for several processes behind one address.
         hook: The author's `authorize`, if any.
         resource: What is published of a protected resource, if anything.
@@ -89,6 +87,7 @@ class StreamableHTTP:
         path: str,
         guard: Guard,
         max_body_bytes: int,
+        limits: Limits,
         stateless: bool,
         hook: Authorize | None,
         resource: ProtectedResource | None,
@@ -98,16 +97,17 @@ class StreamableHTTP:
         self._paths = frozenset({path, path + "/"} if path != "/" else {"/", ""})
         self._guard = guard
         self._max_body_bytes = max_body_bytes
+        self._limits = limits
         self._is_stateless = stateless
         self._hook = hook
         self._resource = resource
-        self._host = Host(server)
+        self._lifespan = Lifespan(server)
         self._offer: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sessions: Sessions | None = None
         self._connections: set[Connection] = set()
-        self._requests = Places(MAX_REQUESTS, "requests are running")
-        self._streams = Places(MAX_STREAMS, "streams are open")
+        self._requests = Places(limits.requests, "requests are running")
+        self._streams = Places(limits.streams, "streams are open")
         self._is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,19 +145,21 @@ class StreamableHTTP:
     async def _open(self) -> None:
         """Go live on this event loop: once, or anew where an earlier loop has ended."""
         loop = asyncio.get_running_loop()
-        offer = await self._host.open()
+        offer = await self._lifespan.open()
         if self._loop is not loop:
+            for connection in list(self._connections):  # of a loop that ended without a goodbye
+                self._forget(connection)
             self._loop = loop
-            self._sessions = Sessions(self._forget)
+            self._sessions = Sessions(self._limits, self._forget)
             self._is_stopping = False
         self._offer = offer
 
     async def _close(self) -> None:
         if self._sessions is not None:
             self.stop()
-            await self._sessions.close(grace_seconds=CLOSE_SECONDS)
-        self._loop = self._sessions = self._offer = None
-        await self._host.close()
+            await self._sessions.close(grace_seconds=GRACE_SECONDS)
+        self._loop = self._sessions = self._offer = None  # whoever comes now begins anew
+        await self._lifespan.close()
 
     def _forget(self, connection: Connection) -> None:
         self._server.disconnect(connection)
@@ -183,14 +185,15 @@ class StreamableHTTP:
             finally:
                 place.leave()
         except Refusal as refusal:
-            await send_refusal(send, refusal, extra)
+            await send_refusal(send, refusal, headers=extra, http_version=scope.get("http_version", "1.1"))
 
     def _check_caller(self, head: Head) -> Headers:
         """Check host and origin before anything else; gives the headers that let a web page read the answer."""
         host = head.headers.get(b"host")
         reason = self._guard.refuse_host(host)
         if reason is not None:
-            raise Refusal(421, InvalidRequest(reason))
+            is_malformed = not host or read_authority(host.decode("latin-1")) is None
+            raise Refusal(400 if is_malformed else 421, InvalidRequest(reason))
         origin = head.headers.get(b"origin")
         if origin is None:
             return ()
@@ -212,7 +215,7 @@ class StreamableHTTP:
             await self._answer_preflight(head, send, extra)
             return
         if head.method not in ("POST", "GET", "DELETE"):
-            raise _not_allowed(head.method)
+            raise _not_allowed(head.method, *(() if self._is_stateless else ("GET", "DELETE")))
         principal = None if self._hook is None else await self._authorize(self._hook, head)
         if self._is_stopping and _only_waits(head):
             raise Refusal(503, InternalError("the server is being shut down"), headers=[(b"retry-after", b"5")])
@@ -250,8 +253,9 @@ class StreamableHTTP:
             status, value = challenge(error, had_token=token is not None, resource=self._resource)
             refused = InvalidRequest(error.message)
             raise Refusal(status, refused, headers=[(b"www-authenticate", value)]) from None
-        except Exception:  # the author's own code: nothing of it, and no token, is sent
-            logger.exception("authorize failed")
+        except Exception as failure:  # noqa: BLE001 - the author's own code: nothing of it is sent
+            told = "".join(traceback.format_exception(failure))
+            logger.error("authorize failed: %s", hide_token(told, token or ""))  # noqa: TRY400 - without the token
             raise Refusal(500, InternalError("the server failed to check the authorization")) from None
 
     async def _open_lazily(self) -> None:
@@ -261,13 +265,17 @@ class StreamableHTTP:
             logger.exception("the lifespan of server %r failed", self._server.name)
             raise Refusal(500, InternalError("the server failed to start; its log says why")) from None
 
+    async def _read_body(self, head: Head, receive: Receive) -> bytes | None:
+        """Read the body; None if the client has gone meanwhile."""
+        return await read_body(head, receive, max_bytes=self._max_body_bytes, seconds=self._limits.body_seconds)
+
     async def _answer_post(
         self, head: Head, principal: object, place: Place, *, receive: Receive, send: Send, extra: Headers
     ) -> None:
         headers = head.headers
         check_posted_type(headers)
         check_accepted(headers, JSON_TYPE, STREAM_TYPE)
-        body = await read_body(head, receive, max_bytes=self._max_body_bytes)
+        body = await self._read_body(head, receive)
         if body is None:
             return
         session_id = headers.get(SESSION_ID)
@@ -283,6 +291,7 @@ class StreamableHTTP:
             exchange = SessionExchange(
                 headers,
                 principal,
+                limits=self._limits,
                 open_stream=session.open_stream,
                 prefers_stream=_prefers_stream(headers),
                 on_finished=place.share(),  # a call whose client has gone still counts
@@ -302,13 +311,25 @@ class StreamableHTTP:
         extra: Headers,
     ) -> None:
         """Answer a message that belongs to no session."""
-        exchange = RequestExchange(
-            head.headers, principal, receive=receive, send=send, extra=extra, cancels=head.is_per_request
-        )
+        exchange = self._make_exchange(head, principal, receive, send, extra)
         try:
             await exchange.serve(connection, body)
         finally:
             self._forget(connection)
+
+    def _make_exchange(
+        self, head: Head, principal: object, receive: Receive, send: Send, extra: Headers
+    ) -> RequestExchange:
+        return RequestExchange(
+            head.headers,
+            principal,
+            receive=receive,
+            send=send,
+            extra=extra,
+            limits=self._limits,
+            cancels=head.is_per_request,
+            is_stopping=lambda: self._is_stopping,
+        )
 
     async def _answer_opening(
         self, head: Head, principal: object, body: bytes, *, receive: Receive, send: Send, extra: Headers
@@ -316,7 +337,7 @@ class StreamableHTTP:
         """Answer `initialize`, which opens a session; anything else that comes without one says what is missing."""
         session = self._live_sessions.prepare(principal)
         connection = self._connect(session=session)
-        exchange = RequestExchange(head.headers, principal, receive=receive, send=send, extra=extra, cancels=False)
+        exchange = self._make_exchange(head, principal, receive, send, extra)
         try:
             answer = await connection.answer(body, exchange)  # nothing that waits is served without a session
             if answer is None:
@@ -346,6 +367,8 @@ class StreamableHTTP:
             await send_empty(send, 204, extra)
             return
         check_accepted(head.headers, STREAM_TYPE)
+        if await self._read_body(head, receive) is None:
+            return
         last_event_id = head.headers.get(LAST_EVENT_ID)
         if last_event_id is None:
             await send_stream(session.unasked, receive, send, headers=extra)
@@ -362,7 +385,8 @@ class StreamableHTTP:
 
 def _only_waits(head: Head) -> bool:
     """Tell what costs nothing but a connection: streams of changes, by what their head says."""
-    return head.method == "GET" or head.headers.get(METHOD) == b"subscriptions/listen"
+    is_listening = head.is_per_request and head.headers.get(METHOD) == b"subscriptions/listen"  # the body has to agree
+    return head.method == "GET" or is_listening
 
 
 def _assumed_revision(headers: dict[bytes, bytes]) -> str:
@@ -376,6 +400,6 @@ def _prefers_stream(headers: dict[bytes, bytes]) -> bool:
     return 0 <= accepted.find(STREAM_TYPE) < accepted.find(JSON_TYPE)
 
 
-def _not_allowed(method: str) -> Refusal:
+def _not_allowed(method: str, *also_allowed: str) -> Refusal:
     error = InvalidRequest(f"{method} is not served here; send messages with POST")
-    return Refusal(405, error, headers=[(b"allow", b"POST")])
+    return Refusal(405, error, headers=[(b"allow", ", ".join(("POST", *also_allowed)).encode())])

@@ -229,6 +229,10 @@ def describe_request(
     )
 
 
+class MalformedAuthorization(Unauthorized):
+    """An `Authorization` header of the right scheme that holds no token."""
+
+
 def read_bearer(header: bytes | None) -> str | None:
     """Read the token of an `Authorization` header.
 
@@ -239,7 +243,8 @@ def read_bearer(header: bytes | None) -> str | None:
         The token, or None without the header.
 
     Raises:
-        Unauthorized: Another scheme, or what follows is no token; never with anything of the header in it.
+        Unauthorized: Another scheme; never with anything of the header in it.
+        MalformedAuthorization: The scheme is right, and what follows is no token.
 
     Source: RFC 6750, section 2.1.
     """
@@ -247,7 +252,8 @@ def read_bearer(header: bytes | None) -> str | None:
         return None
     found = _BEARER.match(header.strip(b" \t"))
     if found is None:
-        raise Unauthorized("Authorization: expected 'Bearer' and one token in its base64 alphabet; send that")
+        said = "Authorization: expected 'Bearer' and one token in its base64 alphabet; send that"
+        raise (MalformedAuthorization if header.strip(b" \t")[:6].lower() == b"bearer" else Unauthorized)(said)
     return found[1].decode()
 
 
@@ -262,17 +268,21 @@ def challenge(
         resource: Where it is told that; None if the server publishes nothing.
 
     Returns:
-        The status, 401 or 403, and the value of `WWW-Authenticate`.
+        The status (400, 401 or 403) and the value of `WWW-Authenticate`.
 
     Raises:
         ValueError: The error names a scope that is none; `authorize` has checked those of a hook.
 
     Source: RFC 6750, section 3; RFC 9728, section 5.1; MCP 2026-07-28, Authorization, "Error Handling".
     """
-    is_forbidden = isinstance(error, Forbidden)
+    status, code = 401, "invalid_token" if had_token else None
+    if isinstance(error, Forbidden):
+        status, code = 403, "insufficient_scope"
+    elif isinstance(error, MalformedAuthorization):
+        status, code = 400, "invalid_request"
     parameters: dict[str, str] = {}
-    if is_forbidden or had_token:
-        parameters["error"] = "insufficient_scope" if is_forbidden else "invalid_token"
+    if code is not None:
+        parameters["error"] = code
     scope = _join_scopes(error, resource)
     if scope:
         parameters["scope"] = scope
@@ -282,7 +292,7 @@ def challenge(
     if "error" in parameters and description:
         parameters["error_description"] = description
     value = "Bearer " + ", ".join(f'{name}="{text}"' for name, text in parameters.items())
-    return 403 if is_forbidden else 401, value.rstrip().encode()
+    return status, value.rstrip().encode()
 
 
 def _join_scopes(error: Unauthorized | Forbidden, resource: ProtectedResource | None) -> str:
@@ -326,10 +336,11 @@ async def authorize(hook: Authorize, token: str | None, request: HttpRequest) ->
             principal = await principal
     except (Unauthorized, Forbidden) as error:
         _join_scopes(error, None)  # what a challenge could not say is said to be the hook's fault here
-        message = _without_token(error.message, token)
+        message = hide_token(error.message, token)
         if message == error.message:
             raise
-        raise type(error)(message, scope=error.scope) from None
+        plain = Forbidden if isinstance(error, Forbidden) else Unauthorized  # a kind of its own may be made otherwise
+        raise plain(message, scope=error.scope) from None
     if principal is None or principal is False:
         raise Unauthorized("the token is not accepted here; obtain another")
     return principal
@@ -346,8 +357,8 @@ def _is_asynchronous(hook: Authorize) -> bool:
     return inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(getattr(hook, "__call__", None))  # noqa: B004 - an object whose call is asynchronous
 
 
-def _without_token(message: str, token: str) -> str:
-    """Take a token, and the parts of one that has parts, out of a message that will be sent and logged."""
+def hide_token(message: str, token: str) -> str:
+    """Take a token, and the parts of one that has parts, out of a message that will be sent or logged."""
     for secret in (token, *token.split(".")):
         if len(secret) >= _MIN_SECRET:
             message = message.replace(secret, "…")

@@ -7,17 +7,13 @@ from collections.abc import Callable, Mapping
 
 from twofold.errors import HeaderMismatch, UnsupportedProtocolVersion
 from twofold.transports.exchange import Answer
+from twofold.transports.http.asgi import Receive, Send
+from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection
 from twofold.transports.http.reply import Headers, send_empty, send_json, status_of
-from twofold.transports.http.request import Receive, Send
-from twofold.transports.http.stream import KEEP_ALIVE_SECONDS, EventStream
+from twofold.transports.http.stream import EventStream
 
 logger = logging.getLogger("twofold")
-
-RESUMABLE_AFTER_SECONDS = 1.0
-"""A call of a session that takes longer is answered as a stream, so that its client can resume it."""
-WATCH_AFTER_SECONDS = 0.02
-"""A call that takes longer has somebody watch whether its client stays, which costs more than a small call."""
 
 
 async def send_stream(
@@ -33,21 +29,28 @@ async def send_stream(
         after: The place of the last event the client has.
     """
     sending = asyncio.create_task(stream.send_to(send, headers=headers, after=after))
-    watching = asyncio.create_task(_watch_until_gone(receive))
+    watching = asyncio.create_task(_watch_until_gone(receive, sending.cancel))
     try:
-        await asyncio.wait({sending, watching}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({sending})
     finally:
         sending.cancel()
         watching.cancel()
         await asyncio.wait({sending, watching})
-    if not sending.cancelled() and isinstance(failure := sending.exception(), OSError):
+    failure = None if sending.cancelled() else sending.exception()
+    if isinstance(failure, OSError):
         logger.debug("a client left its stream: %s", failure)
+    elif failure is not None:
+        raise failure
 
 
-async def _watch_until_gone(receive: Receive) -> None:
-    """Wait until the client has closed the connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _watch_until_gone(receive: Receive, on_gone: Callable[[], object]) -> None:
+    """Tell when the client has closed the connection.
+
+    Some middleware gives the same body again and again instead of waiting: then nothing can be learned here.
+    """
+    event = await receive()
+    if event["type"] == "http.disconnect":
+        on_gone()
 
 
 def _status_in_session(answer: Answer) -> int:
@@ -65,7 +68,9 @@ class RequestExchange:
         receive: The ASGI callable.
         send: The ASGI callable.
         extra: More headers of the answer.
+        limits: Times and bounds.
         cancels: A client that closes the connection takes the request back.
+        is_stopping: Tells whether the application is about to end.
     """
 
     def __init__(
@@ -76,14 +81,18 @@ class RequestExchange:
         receive: Receive,
         send: Send,
         extra: Headers,
+        limits: Limits,
         cancels: bool,
+        is_stopping: Callable[[], bool],
     ) -> None:
         self.headers = headers
         self.principal = principal
         self._receive = receive
         self._send = send
         self._extra = extra
+        self._limits = limits
         self._cancels = cancels
+        self._is_stopping = is_stopping
         self._stream: EventStream | None = None
         self._watching: asyncio.Task[None] | None = None
         self._pumping: asyncio.Task[None] | None = None
@@ -128,12 +137,15 @@ class RequestExchange:
             self._worker = None
             self._timer.cancel()
 
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self._has_gone or self._is_stopping()
+
     async def _reply(self, answer: Answer | None) -> None:
         if self._stream is not None and self._pumping is not None:
-            if answer is not None:
-                self._stream.write(answer.body)
-            self._stream.end()
-            await asyncio.wait({self._pumping})
+            self._stream.end(None if answer is None else answer.body)
+            await self._pumping
         elif answer is None:
             await send_empty(self._send, 202, self._extra)
         else:
@@ -152,20 +164,20 @@ class RequestExchange:
     def finish(self, answer: Answer | None) -> None:
         """Have no part in it: `serve` sends the answer."""
 
+    def cancel(self) -> None:
+        """Have no part in it: `serve` sees it."""
+
     def close_stream(self) -> None:
         """Keep the stream: nobody could resume it."""
 
     def _await_watch(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._begin_watch)
+        self._timer = asyncio.get_running_loop().call_later(self._limits.watch_after_seconds, self._begin_watch)
 
     def _begin_watch(self) -> None:
         if self._cancels:
-            self._watching = asyncio.create_task(self._watch())
-        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._open_stream)
-
-    async def _watch(self) -> None:
-        await _watch_until_gone(self._receive)
-        self._give_up()
+            self._watching = asyncio.create_task(_watch_until_gone(self._receive, self._give_up))
+        left_seconds = self._limits.keep_alive_seconds - self._limits.watch_after_seconds
+        self._timer = asyncio.get_running_loop().call_later(left_seconds, self._open_stream)
 
     def _give_up(self) -> None:
         """Cancel the work; where it is done, there is nothing to cancel."""
@@ -180,7 +192,7 @@ class RequestExchange:
 
     def _open_stream(self) -> EventStream:
         if self._stream is None:
-            self._stream = EventStream()
+            self._stream = EventStream(self._limits)
             self._stream.on_overflow = self._overflow
             self._pumping = asyncio.create_task(self._pump(self._stream))
         return self._stream
@@ -191,6 +203,9 @@ class RequestExchange:
         except OSError as error:
             logger.debug("a stream was given up: %s", error)
             self._give_up()
+        except BaseException:
+            self._give_up()  # nobody is left to send to; what it was is raised where this task is waited for
+            raise
 
 
 class SessionExchange:
@@ -199,7 +214,8 @@ class SessionExchange:
     Args:
         principal: Who asks.
         headers: What came with it.
-        open_stream: Opens a stream in the session.
+        limits: Times and bounds.
+        open_stream: Opens a stream in the session; told whether a client is about to read it.
         prefers_stream: The client names event streams before JSON in what it accepts.
         on_finished: Called once when the work is done.
     """
@@ -209,23 +225,32 @@ class SessionExchange:
         headers: Mapping[bytes, bytes],
         principal: object,
         *,
-        open_stream: Callable[[], EventStream],
+        limits: Limits,
+        open_stream: Callable[[bool], EventStream],
         prefers_stream: bool,
         on_finished: Callable[[], None],
     ) -> None:
         self.headers = headers
         self.principal = principal
+        self._limits = limits
         self._open_in_session = open_stream
         self._prefers_stream = prefers_stream
         self._on_finished = on_finished
         self._stream: EventStream | None = None
         self._answer: Answer | None = None
         self._is_finished = False
+        self._is_client_here = True
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether nobody waits for the answer any more: a client that goes may come back."""
+        return False
 
     def write(self, message: bytes) -> None:
         """Send a message about the request: from now on the answer is a stream."""
-        self._open_stream().write(message)
+        if not self._is_finished:
+            self._open_stream().write(message)
 
     async def drain(self) -> None:
         """Wait until the client has room for more."""
@@ -236,19 +261,25 @@ class SessionExchange:
         """Send the answer; a second one is none."""
         if self._is_finished:
             return
+        if answer is not None and self._prefers_stream and not answer.is_unreadable:
+            self._open_stream()
         self._is_finished = True
         self._on_finished()
         self._answer = answer
-        if self._stream is None and answer is not None and self._prefers_stream and not answer.is_unreadable:
-            self._open_stream()
         if self._stream is not None:
-            if answer is not None:
-                self._stream.write(answer.body)
-            self._stream.end()
+            self._stream.end(None if answer is None else answer.body)
         self._decide()
+
+    def cancel(self) -> None:
+        """Send no answer: a stream that ends without one, since a request is answered with JSON or a stream."""
+        if not self._is_finished:
+            self._open_stream()
+        self.finish(None)
 
     def close_stream(self) -> None:
         """Let the client go until it resumes the stream, if it has, or now gets, an event to resume after."""
+        if self._is_finished:
+            return
         stream = self._open_stream()
         if stream.is_resumable:
             stream.release()
@@ -261,20 +292,25 @@ class SessionExchange:
             send: The ASGI callable.
             extra: More headers of the answer.
         """
-        if not self._decided.done():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(RESUMABLE_AFTER_SECONDS):
-                    await asyncio.shield(self._decided)
-        if not self._is_finished or self._stream is not None:
-            await send_stream(self._open_stream(), receive, send, headers=extra)
-        elif self._answer is None:
-            await send_empty(send, 202, extra)
-        else:
-            await send_json(send, self._answer.body, status=_status_in_session(self._answer), headers=extra)
+        try:
+            if not self._decided.done():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.resumable_after_seconds):
+                        await asyncio.shield(self._decided)
+            if not self._is_finished or self._stream is not None:
+                await send_stream(self._open_stream(), receive, send, headers=extra)
+            elif self._answer is None:
+                await send_empty(send, 202, extra)
+            else:
+                await send_json(send, self._answer.body, status=_status_in_session(self._answer), headers=extra)
+        finally:
+            self._is_client_here = False
+            if self._stream is not None and not self._stream.is_read:
+                self._stream.release()
 
     def _open_stream(self) -> EventStream:
         if self._stream is None:
-            self._stream = self._open_in_session()
+            self._stream = self._open_in_session(self._is_client_here)
             self._decide()
         return self._stream
 

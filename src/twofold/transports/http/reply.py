@@ -1,18 +1,19 @@
 """Answers over HTTP: which status, which headers."""
 
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from twofold.errors import (
     HeaderMismatch,
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
+    MissingRequiredClientCapability,
     ParseError,
     ProtocolError,
     UnsupportedProtocolVersion,
 )
 from twofold.protocol.jsonrpc import encode_error
+from twofold.transports.http.asgi import Send
 
 JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream"
@@ -28,7 +29,7 @@ _STATUSES = {
     InvalidRequest.fixed_code: 400,
     InvalidParams.fixed_code: 400,
     HeaderMismatch.fixed_code: 400,
-    -32021: 400,  # MissingRequiredClientCapability
+    MissingRequiredClientCapability.fixed_code: 400,
     UnsupportedProtocolVersion.fixed_code: 400,
     MethodNotFound.fixed_code: 404,
 }
@@ -48,7 +49,8 @@ class Refusal(Exception):
         super().__init__(error.message)
         self.status = status
         self.error = error
-        self.headers = [*headers, (b"connection", b"close")] if closes else list(headers)
+        self.headers = list(headers)
+        self.closes = closes
 
 
 def status_of(error: ProtocolError | None) -> int:
@@ -57,7 +59,7 @@ def status_of(error: ProtocolError | None) -> int:
 
 
 async def send_json(
-    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    send: Send,
     body: bytes,
     *,
     status: int = 200,
@@ -69,17 +71,22 @@ async def send_json(
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_empty(
-    send: Callable[[MutableMapping[str, Any]], Awaitable[None]], status: int, headers: Headers = ()
-) -> None:
+async def send_empty(send: Send, status: int, headers: Headers = ()) -> None:
     """Answer with a status alone."""
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0"), *headers]})
     await send({"type": "http.response.body", "body": b""})
 
 
-async def send_refusal(
-    send: Callable[[MutableMapping[str, Any]], Awaitable[None]], refusal: Refusal, headers: Headers = ()
-) -> None:
-    """Answer with what is wrong, as a JSON-RPC error without an id."""
-    body = encode_error(None, refusal.error)
-    await send_json(send, body, status=refusal.status, headers=[*refusal.headers, *headers])
+async def send_refusal(send: Send, refusal: Refusal, *, headers: Headers, http_version: str) -> None:
+    """Answer with what is wrong, as a JSON-RPC error without an id.
+
+    Args:
+        send: The ASGI callable.
+        refusal: What is wrong.
+        headers: More headers.
+        http_version: The request's; from 2 on nobody may speak of the connection in a header.
+    """
+    fields = [*refusal.headers, *headers]
+    if refusal.closes and http_version.startswith("1"):
+        fields.append((b"connection", b"close"))
+    await send_json(send, encode_error(None, refusal.error), status=refusal.status, headers=fields)

@@ -1,27 +1,18 @@
 """What a client asks: the head checked for what no client sends, the body read within bounds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
 
 import msgspec
 
 from twofold.errors import InvalidRequest
 from twofold.protocol.headers import PROTOCOL_VERSION
 from twofold.protocol.wire import PER_REQUEST_REVISIONS
+from twofold.transports.http.asgi import Receive, Scope
+from twofold.transports.http.deadline import Deadline
 from twofold.transports.http.reply import Refusal
-from twofold.transports.http.watch import Deadline
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Event: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Event]]
-Send: TypeAlias = Callable[[Event], Awaitable[None]]
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """What a body may have if the server does not say otherwise."""
-BODY_SECONDS = 30.0
-"""So long a client may take to send a body."""
-
 _PER_REQUEST = frozenset(revision.encode() for revision in PER_REQUEST_REVISIONS)
 _MAY_REPEAT = frozenset(
     {b"accept", b"accept-encoding", b"accept-language", b"cache-control", b"cookie", b"forwarded", b"via"}
@@ -60,6 +51,8 @@ def read_head(scope: Scope) -> Head:
         Refusal: A header stands twice that may stand once.
     """
     fields = scope["headers"]
+    if not isinstance(fields, list):
+        fields = list(fields)  # ASGI promises no more than an iterable
     headers = dict(fields)
     if len(headers) != len(fields):
         headers = _join_repeated(fields)
@@ -84,13 +77,14 @@ def _join_repeated(fields: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return joined
 
 
-async def read_body(head: Head, receive: Receive, *, max_bytes: int) -> bytes | None:
+async def read_body(head: Head, receive: Receive, *, max_bytes: int, seconds: float) -> bytes | None:
     """Read a body.
 
     Args:
         head: The request's head.
         receive: Gives its parts.
         max_bytes: More is refused, as soon as it is known.
+        seconds: So long it may take to come.
 
     Returns:
         The bytes; None if the client has gone meanwhile.
@@ -101,34 +95,29 @@ async def read_body(head: Head, receive: Receive, *, max_bytes: int) -> bytes | 
     announced = head.headers.get(b"content-length", b"")
     if announced.isdigit() and int(announced[:20]) > max_bytes:
         raise _too_large(f"{int(announced[:20])} bytes are announced", max_bytes)
-    deadline = Deadline(BODY_SECONDS)
+    deadline = Deadline(seconds)
     try:
-        event = await receive()
-        if event.get("more_body") or event["type"] != "http.request" or len(event["body"]) > max_bytes:
-            return await _read_parts(event, receive, max_bytes)
-        body: bytes = event["body"]
-        return body
+        return await _read_parts(receive, max_bytes)
     except asyncio.CancelledError:
         if not deadline.take_back():
             raise
-        error = InvalidRequest(f"the body did not arrive within {BODY_SECONDS:g} seconds; send it again")
+        error = InvalidRequest(f"the body did not arrive within {seconds:g} seconds; send it again")
         raise Refusal(408, error, closes=True) from None
     finally:
         deadline.stop()
 
 
-async def _read_parts(event: Event, receive: Receive, max_bytes: int) -> bytes | None:
+async def _read_parts(receive: Receive, max_bytes: int) -> bytes | None:
     parts: list[bytes] = []
     size = 0
-    while event["type"] == "http.request":
+    while (event := await receive())["type"] == "http.request":
         part: bytes = event.get("body", b"")
         size += len(part)
         if size > max_bytes:
             raise _too_large(f"{size} bytes came", max_bytes)
-        parts.append(part)
         if not event.get("more_body"):
-            return b"".join(parts)
-        event = await receive()
+            return b"".join((*parts, part)) if parts else part
+        parts.append(part)
     return None
 
 

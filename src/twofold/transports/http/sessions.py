@@ -10,26 +10,13 @@ from functools import partial
 import msgspec
 
 from twofold.errors import InternalError, InvalidRequest
+from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection
 from twofold.transports.http.reply import Refusal
 from twofold.transports.http.stream import EventStream
 
 logger = logging.getLogger("twofold")
 
-MAX_SESSIONS = 1000
-IDLE_SECONDS = 30 * 60.0
-"""A session in which nothing ran and nobody listened for so long is ended."""
-YIELDING_SECONDS = 60.0
-"""Where there is no place left, one that was idle for so long gives way."""
-RETENTION_SECONDS = 60.0
-"""So long a finished stream is kept for a client that lost its connection before the end."""
-MAX_RETAINED_BYTES = 64 * 1024 * 1024
-"""What all finished streams together may hold."""
-RETRY_MILLISECONDS = 1000
-"""Told to clients: how long to wait before they resume."""
-SWEEP_SECONDS = 10.0
-CLOSE_SECONDS = 0.0
-"""So long calls of a session may go on after its client has ended it."""
 _PRIMING_SINCE = "2025-11-25"
 """Clients of earlier revisions take an event without data for a broken message."""
 
@@ -42,16 +29,20 @@ class Session:
         principal: Who opened it; nobody else may use it.
     """
 
-    def __init__(self, principal: object, *, now: float, retain: Callable[["Session", EventStream], None]) -> None:
+    def __init__(
+        self, principal: object, limits: Limits, *, now: float, retain: Callable[["Session", EventStream], None]
+    ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.principal = principal
         self.used_at = now
+        self._limits = limits
         self._connection: Connection | None = None
         self._retain = retain
         self._streams: dict[str, EventStream] = {}
         self._next_stream = 1
         self._primes = False
         self._unasked: EventStream | None = None
+        self._unheard: set[bytes] = set()
 
     @property
     def connection(self) -> Connection:
@@ -75,11 +66,11 @@ class Session:
         self._connection = connection
         self._primes = connection.session.revision >= _PRIMING_SINCE
 
-    def open_stream(self) -> EventStream:
-        """Open the stream of one request."""
+    def open_stream(self, is_awaited: bool) -> EventStream:
+        """Open the stream of one request; told whether a client is about to read it."""
         name = str(self._next_stream)
         self._next_stream += 1
-        stream = EventStream(name, primes=self._primes, retry_milliseconds=RETRY_MILLISECONDS)
+        stream = EventStream(self._limits, name, primes=self._primes, is_awaited=is_awaited)
         stream.on_end = partial(self._retain, self, stream)
         self._streams[name] = stream
         return stream
@@ -88,7 +79,7 @@ class Session:
     def unasked(self) -> EventStream:
         """The stream of messages that are about no request, which a GET reads."""
         if self._unasked is None:
-            self._unasked = EventStream("0", primes=self._primes, retry_milliseconds=RETRY_MILLISECONDS)
+            self._unasked = EventStream(self._limits, "0", primes=self._primes, is_awaited=False)
             self._streams["0"] = self._unasked
         return self._unasked
 
@@ -117,8 +108,15 @@ class Session:
     # As the writer of the connection: messages about no request.
 
     def write(self, message: bytes) -> None:
-        """Send a message to whoever listens, or as soon as somebody does."""
-        self.unasked.write(message)
+        """Send a message to whoever listens, or as soon as somebody does; then what was said once is enough."""
+        unasked = self.unasked
+        if unasked.is_read or not unasked.has_unsent:
+            self._unheard.clear()
+        if not unasked.is_read:
+            if message in self._unheard:
+                return
+            self._unheard.add(message)
+        unasked.write(message)
 
     async def drain(self) -> None:
         """Wait until there is room for more."""
@@ -140,24 +138,26 @@ class _Retained(msgspec.Struct, frozen=True, eq=False):
 
 
 class Sessions:
-    """All sessions of one application.
+    """All sessions of one application on one event loop.
 
     Args:
+        limits: How many, and what they may keep.
         on_end: Called with each connection that has ended.
     """
 
-    def __init__(self, on_end: Callable[[Connection], None]) -> None:
+    def __init__(self, limits: Limits, on_end: Callable[[Connection], None]) -> None:
+        self._limits = limits
         self._on_end = on_end
         self._sessions: dict[str, Session] = {}
         self._retained: deque[_Retained] = deque()
         self._retained_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._sweep_timer: asyncio.TimerHandle | None = None
-        self._closing: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
     def prepare(self, principal: object) -> Session:
         """Make a session that is not known yet: it is, once `admit` is called."""
-        return Session(principal, now=self._loop.time(), retain=self._retain)
+        return Session(principal, self._limits, now=self._loop.time(), retain=self._retain)
 
     def admit(self, session: Session, connection: Connection) -> None:
         """Take a session in.
@@ -165,7 +165,7 @@ class Sessions:
         Raises:
             Refusal: There are too many, and all are in use.
         """
-        if len(self._sessions) >= MAX_SESSIONS:
+        if len(self._sessions) >= self._limits.sessions:
             self._make_place()
         session.open(connection)
         self._sessions[session.id] = session
@@ -190,10 +190,7 @@ class Sessions:
     async def end(self, session: Session) -> None:
         """End a session and what runs in it."""
         if self._sessions.pop(session.id, None) is not None:
-            try:
-                await session.close(grace_seconds=CLOSE_SECONDS)
-            finally:
-                self._on_end(session.connection)
+            await self._close(session, grace_seconds=0.0)
 
     def stop_streams(self) -> None:
         """Let everybody go who only listens: the server is about to end."""
@@ -204,28 +201,38 @@ class Sessions:
         """End all sessions, after what runs in them had some time."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
-        await asyncio.gather(*(session.close(grace_seconds=grace_seconds) for session in sessions))
-        for session in sessions:
-            self._on_end(session.connection)
+        await asyncio.gather(*self._ending, *(self._close(each, grace_seconds=grace_seconds) for each in sessions))
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
 
+    async def _close(self, session: Session, *, grace_seconds: float) -> None:
+        """Close a session that nobody finds any more, and forget what was kept for it."""
+        try:
+            await session.close(grace_seconds=grace_seconds)
+        finally:
+            self._on_end(session.connection)
+            left = [kept for kept in self._retained if kept.session is not session]
+            self._retained = deque(left)
+            self._retained_bytes = sum(kept.size for kept in left)
+
     def _make_place(self) -> None:
         now = self._loop.time()
-        idle = [each for each in self._sessions.values() if now - each.used_at >= YIELDING_SECONDS and not each.is_busy]
+        yielding_since = now - self._limits.session_yielding_seconds
+        idle = [each for each in self._sessions.values() if each.used_at <= yielding_since and not each.is_busy]
         if not idle:
             error = InternalError(f"busy: {len(self._sessions)} sessions are open, and all are in use; try again later")
-            raise Refusal(503, error, headers=[(b"retry-after", b"%d" % YIELDING_SECONDS)])
+            raise Refusal(503, error, headers=[(b"retry-after", b"%d" % self._limits.session_yielding_seconds)])
         self._end_soon(min(idle, key=lambda each: each.used_at))
 
     def _end_soon(self, session: Session) -> None:
-        task = self._loop.create_task(self.end(session))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        del self._sessions[session.id]  # at once: whoever comes next counts without it
+        task = self._loop.create_task(self._close(session, grace_seconds=0.0))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     def _schedule_sweep(self) -> None:
         if self._sweep_timer is None:
-            self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+            self._sweep_timer = self._loop.call_later(self._limits.sweep_seconds, self._sweep)
 
     def _sweep(self) -> None:
         self._sweep_timer = None
@@ -234,22 +241,23 @@ class Sessions:
         for session in list(self._sessions.values()):
             if session.is_busy:
                 session.used_at = now
-            elif now - session.used_at >= IDLE_SECONDS:
-                logger.info("a session was ended: it was idle for %g seconds", IDLE_SECONDS)
+            elif now - session.used_at >= self._limits.session_idle_seconds:
+                logger.info("a session was ended: it was idle for %g seconds", self._limits.session_idle_seconds)
                 self._end_soon(session)
-        if self._sessions:
+        if self._sessions or self._retained:
             self._schedule_sweep()
 
     def _retain(self, session: Session, stream: EventStream) -> None:
         """Keep a finished stream for a while."""
         now = self._loop.time()
-        kept = _Retained(session, stream, now + RETENTION_SECONDS, stream.kept_bytes)
+        kept = _Retained(session, stream, now + self._limits.retention_seconds, stream.kept_bytes)
         self._retained.append(kept)
         self._retained_bytes += kept.size
         self._release_retained(now)
 
     def _release_retained(self, now: float) -> None:
-        while self._retained and (self._retained[0].until <= now or self._retained_bytes > MAX_RETAINED_BYTES):
+        bound = self._limits.retained_bytes
+        while self._retained and (self._retained[0].until <= now or self._retained_bytes > bound):
             oldest = self._retained.popleft()
             self._retained_bytes -= oldest.size
             oldest.session.forget(oldest.stream)

@@ -3,39 +3,35 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
+from itertools import islice
 
 from twofold.protocol.eventstream import KEEP_ALIVE, encode_event
+from twofold.transports.http.asgi import Event, Send
+from twofold.transports.http.limits import Limits
 from twofold.transports.http.reply import STREAM_HEADERS, Headers
 
 logger = logging.getLogger("twofold")
 
-KEEP_ALIVE_SECONDS = 15.0
-"""A stream that is silent for so long gets a comment, or proxies between us and the client close it."""
-STALL_SECONDS = 60.0
-"""A client that takes nothing for so long has gone."""
 HIGH_WATER_BYTES = 256 * 1024
 """With more unsent, whoever writes and can wait does wait."""
-MAX_UNSENT_BYTES = 16 * 1024 * 1024
-"""With more unsent, the client is given up: whoever writes cannot wait, or does not."""
-MAX_KEPT_BYTES = 4 * 1024 * 1024
-"""What one stream keeps for a client that comes back."""
-
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class EventStream:
     """Messages on their way to one client, as server-sent events.
 
     Args:
+        limits: What it may keep.
         name: Makes the stream resumable: events are named `name-place` and kept after they were sent.
         primes: Begins with an event that has only its name: a client can then resume before the first message.
-        retry_milliseconds: Told in that event: how long to wait before resuming.
+        is_awaited: A client is about to read it, so that nothing is dropped meanwhile.
     """
 
-    def __init__(self, name: str | None = None, *, primes: bool = False, retry_milliseconds: int | None = None) -> None:
+    def __init__(
+        self, limits: Limits, name: str | None = None, *, primes: bool = False, is_awaited: bool = True
+    ) -> None:
         self.name = name
+        self._limits = limits
         self._events: deque[bytes] = deque()
         self._first = 1  # the place of the oldest event that is kept
         self._last = 0  # the place of the newest
@@ -43,20 +39,16 @@ class EventStream:
         self._unsent_bytes = 0
         self._kept_bytes = 0
         self._is_ended = False
+        self._is_awaited = is_awaited
         self._is_released = False
         self._reader: object | None = None
         self._changed = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
-        self.on_overflow: Callable[[], None] | None = None
+        self.on_overflow: Callable[[], None] = self.release
         self.on_end: Callable[[], None] | None = None
         if primes:
-            self._append(encode_event(b"", event_id=f"{name}-1", retry_milliseconds=retry_milliseconds))
-
-    @property
-    def is_ended(self) -> bool:
-        """Whether nothing more will be written."""
-        return self._is_ended
+            self._append(encode_event(b"", event_id=f"{name}-1", retry_milliseconds=limits.retry_milliseconds))
 
     @property
     def is_read(self) -> bool:
@@ -69,38 +61,45 @@ class EventStream:
         return self.name is not None and self._last > 0
 
     @property
+    def has_unsent(self) -> bool:
+        """Whether something waits for a client to take it."""
+        return self._last > self._sent
+
+    @property
     def kept_bytes(self) -> int:
         """What the stream holds in memory."""
         return self._kept_bytes
 
+    def has(self, place: int) -> bool:
+        """Tell whether an event of this place was ever written."""
+        return 0 < place <= self._last
+
     def write(self, message: bytes) -> None:
-        """Write one message."""
+        """Write one message; with too much unsent, its client is given up."""
         self._append(encode_event(message, event_id=None if self.name is None else f"{self.name}-{self._last + 1}"))
-        if self.name is None and self._unsent_bytes > MAX_UNSENT_BYTES and self.on_overflow is not None:
+        if self._unsent_bytes > self._limits.unsent_bytes and self._is_wanted:
             self.on_overflow()
 
-    def end(self) -> None:
-        """Write nothing more: whoever reads it is done after the last event."""
+    def end(self, answer: bytes | None = None) -> None:
+        """Write the answer, of whatever size, and nothing more after it."""
+        if answer is not None:
+            self._append(encode_event(answer, event_id=None if self.name is None else f"{self.name}-{self._last + 1}"))
         self._is_ended = True
-        self._changed.set()
-        self._has_room.set()
+        self._wake()
         if self.on_end is not None:
             self.on_end()
 
     def release(self) -> None:
         """Let the client go for now, after what is written already; also one that is only about to read."""
-        self._is_released = self._reader is None
+        self._is_released = self._reader is None and self._is_awaited
         self._reader = None
-        self._changed.set()
-        self._has_room.set()
+        self._is_awaited = False
+        self._forget_oldest()
+        self._wake()
 
     async def drain(self) -> None:
         """Wait until the client has taken most of it; a client that has gone for now is not waited for."""
         await self._has_room.wait()
-
-    def has(self, place: int) -> bool:
-        """Tell whether an event of this place was ever written."""
-        return 0 < place <= self._last
 
     async def send_to(self, send: Send, *, headers: Headers = (), after: int | None = None) -> None:
         """Send the stream as one response, until it ends, is released, or another response takes over.
@@ -114,16 +113,17 @@ class EventStream:
             OSError: The client has gone, or takes nothing.
         """
         reader = object()
+        is_for_now = self._is_released and after is None
         self._reader = reader
-        self._changed.set()  # whoever read it before sees that it is over
+        self._is_awaited = self._is_released = False
+        self._wake()  # whoever read it before sees that it is over
         self._go_to(self._sent if after is None else after)
         try:
             await self._send(
                 send, {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]}
             )
             while self._reader is None or self._reader is reader:
-                # What is written by now still goes out.
-                is_last = self._is_ended or self._reader is None or (self._is_released and after is None)
+                is_last = is_for_now or self._is_ended or self._reader is None  # what is written by now still goes out
                 batch = self._take()
                 if batch:
                     await self._send(send, {"type": "http.response.body", "body": batch, "more_body": True})
@@ -134,25 +134,35 @@ class EventStream:
             await self._send(send, {"type": "http.response.body", "body": b""})
         finally:
             if self._reader is reader:
-                self._reader = None
-                self._has_room.set()
-            self._is_released = False
+                self.release()
+
+    @property
+    def _is_wanted(self) -> bool:
+        """Whether a client reads it, or is about to."""
+        return self._reader is not None or self._is_awaited
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._has_room.set()
 
     async def _wait(self, send: Send) -> None:
         """Wait for something to send, and keep the connection open meanwhile."""
         self._changed.clear()
         try:
-            async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+            async with asyncio.timeout(self._limits.keep_alive_seconds):
                 await self._changed.wait()
         except TimeoutError:
             await self._send(send, {"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
 
-    async def _send(self, send: Send, event: MutableMapping[str, Any]) -> None:
+    async def _send(self, send: Send, event: Event) -> None:
+        stall_seconds = self._limits.stall_seconds
         try:
-            async with asyncio.timeout(STALL_SECONDS):
+            async with asyncio.timeout(stall_seconds) as stalling:
                 await send(event)
         except TimeoutError:
-            raise ConnectionAbortedError(f"the client took nothing for {STALL_SECONDS:g} seconds") from None
+            if not stalling.expired():
+                raise
+            raise ConnectionAbortedError(f"the client took nothing for {stall_seconds:g} seconds") from None
 
     def _append(self, event: bytes) -> None:
         self._events.append(event)
@@ -161,19 +171,19 @@ class EventStream:
         self._kept_bytes += len(event)
         if self.name is not None:
             self._forget_oldest()
-        if self._unsent_bytes > HIGH_WATER_BYTES and self._reader is not None:
+        if self._unsent_bytes > HIGH_WATER_BYTES and self._is_wanted:
             self._has_room.clear()
         self._changed.set()
 
     def _forget_oldest(self) -> None:
-        """Keep within bounds: the newest stay, the answer among them."""
-        while self._kept_bytes > MAX_KEPT_BYTES and len(self._events) > 1:
-            event = self._events.popleft()
-            self._kept_bytes -= len(event)
+        """Keep within bounds: the newest event stays, and what a client who is there has not taken yet."""
+        while self._kept_bytes > self._limits.kept_bytes and len(self._events) > 1:
             if self._first > self._sent:
-                self._unsent_bytes -= len(event)
+                if self._is_wanted:
+                    return
+                self._unsent_bytes -= len(self._events[0])
                 self._sent = self._first
-                logger.warning("a message on stream %s was dropped: its client does not come for it", self.name)
+            self._kept_bytes -= len(self._events.popleft())
             self._first += 1
 
     def _go_to(self, place: int) -> None:
@@ -184,11 +194,11 @@ class EventStream:
         self._unsent_bytes = sum(map(len, self._unsent()))
 
     def _unsent(self) -> list[bytes]:
-        return [self._events[index] for index in range(self._sent - self._last, 0)]
+        return list(islice(self._events, self._sent + 1 - self._first, None))
 
     def _take(self) -> bytes:
         """Take what is to be sent next."""
-        if self._unsent_bytes == 0:
+        if not self.has_unsent:
             return b""
         batch = b"".join(self._unsent())
         self._sent = self._last
@@ -197,5 +207,7 @@ class EventStream:
             self._first = self._last + 1
             self._events.clear()
             self._kept_bytes = 0
+        else:
+            self._forget_oldest()
         self._has_room.set()
         return batch
