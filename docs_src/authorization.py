@@ -1,15 +1,15 @@
-from twofold import Context, Forbidden, HttpRequest, MCPServer, ProtectedResource, Unauthorized
+from twofold import Context, Forbidden, HttpRequest, MCPServer, ProtectedResource, ToolError, Unauthorized
 
 TOKENS = {"t-ann": ("ann", {"shop:read"}), "t-bob": ("bob", {"shop:read", "shop:buy"})}  # stands for a library
 
 
-def authorize(token: str, request: HttpRequest) -> str:
+def authorize(token: str, request: HttpRequest) -> tuple[str, frozenset[str]]:
     if token not in TOKENS:
         raise Unauthorized("the token is unknown, expired, or meant for another server")
     person, scopes = TOKENS[token]
-    if request.mcp_name == "buy" and "shop:buy" not in scopes:
+    if request.mcp_name == "buy" and "shop:buy" not in scopes:  # early, so that the client can ask for more
         raise Forbidden("buying needs more", scope=["shop:read", "shop:buy"])
-    return person
+    return person, frozenset(scopes)
 
 
 mcp = MCPServer(
@@ -27,4 +27,7 @@ mcp = MCPServer(
 @mcp.tool()
 def buy(ctx: Context, name: str) -> str:
     """Buy one product."""
-    return f"{ctx.principal} bought {name}"
+    person, scopes = ctx.principal
+    if "shop:buy" not in scopes:  # decides: clients of earlier revisions do not say in the head what they call
+        raise ToolError("your token does not allow buying")
+    return f"{person} bought {name}"

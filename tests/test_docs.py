@@ -10,8 +10,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
 
-from tests.http_peer import HttpPeer
+from tests.http_peer import HttpPeer, HttpSession
 from tests.peer import Peer
 from twofold import Context, MCPServer, PromptOptions, TextContent, ToolOptions
 
@@ -108,15 +110,30 @@ async def test_a_server_mounted_in_starlette_is_served_beside_other_routes():
 
 
 async def test_a_server_with_tokens_serves_whoever_may_and_says_what_is_missing():
+    """In both eras: what only the head of the newest revision says is not what decides."""
+    ann, bob = {"Authorization": "Bearer t-ann"}, {"Authorization": "Bearer t-bob"}
     async with HttpPeer(load("authorization")) as http:
-        bought = await http.call("buy", {"name": "mug"}, {"Authorization": "Bearer t-bob"})
-        narrow = await http.send(
-            "tools/call", {"name": "buy", "arguments": {"name": "mug"}}, {"Authorization": "Bearer t-ann"}
-        ).whole()
+        bought = await http.call("buy", {"name": "mug"}, bob)
+        narrow = await http.send("tools/call", {"name": "buy", "arguments": {"name": "mug"}}, ann).whole()
         unknown = await http.send("tools/list", {}, {"Authorization": "Bearer t-eve"}).whole()
+        async with HttpSession(http, headers=ann) as session:
+            earlier = await session.call("buy", {"name": "mug"}).whole()
     assert bought["structuredContent"] == {"result": "bob bought mug"}
     assert (narrow.status, 'scope="shop:read shop:buy"' in narrow.headers["www-authenticate"]) == (403, True)
     assert (unknown.status, 'error="invalid_token"' in unknown.headers["www-authenticate"]) == (401, True)
+    assert earlier.json["result"]["isError"] is True
+
+
+async def test_the_metadata_of_a_mounted_server_is_served_by_a_second_route():
+    """As the page says: Starlette's `Route`, to the same application."""
+    app = load("authorization").streamable_http_app(allowed_hosts=["localhost"])
+    async with HttpPeer(load("authorization")) as http:
+        http.app = Starlette(routes=[Route("/.well-known/oauth-protected-resource/mcp", app), Mount("/shop", app)])
+        metadata = await http.ask(
+            "GET", b"", {"Host": "localhost"}, path="/.well-known/oauth-protected-resource/mcp"
+        ).whole()
+        http.app = app
+    assert (metadata.status, metadata.json["resource"]) == (200, "https://mcp.example.com/mcp")
 
 
 async def test_a_picture_is_content():
