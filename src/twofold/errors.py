@@ -19,7 +19,12 @@ TwofoldError
 ├─ AuthorizationError    answered as an HTTP status with a challenge
 │  ├─ Unauthorized             401: no token, or none that is accepted
 │  └─ Forbidden                403: a token that does not reach so far
+├─ ContractError         a result that breaks its tool's contract; carries the whole result
+│  └─ ResultTypeMismatch       it does not fit the type that was asked for
+├─ OutcomeUnknown        a call may have been carried out, and its answer will not come
 └─ TransportError        the channel cannot be used
+   ├─ NotSent                  nothing of it has reached the peer
+   └─ HttpStatusError          the peer refused it by an HTTP status alone
 ```
 
 `ToolError` and its kinds are for the model, which can mend its call; `ProtocolError` is for the
@@ -181,5 +186,59 @@ class Forbidden(AuthorizationError):
     """The token is good, but does not reach so far: status 403."""
 
 
+class ContractError(TwofoldError):
+    """A result that does not keep what its tool promised, or cannot be judged by it.
+
+    Attributes:
+        tool: The tool's name.
+        verdict: What was found.
+        result: The whole result, as the server sent it.
+    """
+
+    def __init__(self, message: str, *, tool: str, verdict: Any, result: Any) -> None:
+        super().__init__(message)
+        self.tool = tool
+        self.verdict = verdict
+        self.result = result
+
+
+class ResultTypeMismatch(ContractError):
+    """A result that keeps its contract, but is not of the type that the caller asked for."""
+
+
+class OutcomeUnknown(TwofoldError):
+    """A call that may have been carried out, although its answer will not come: repeat it only where that is safe.
+
+    Attributes:
+        tool: The tool's name.
+        reason: What happened: a timeout, a lost connection, an answer that cannot be read.
+    """
+
+    def __init__(self, message: str, *, tool: str, reason: str) -> None:
+        super().__init__(message)
+        self.tool = tool
+        self.reason = reason
+
+
 class TransportError(TwofoldError):
     """The channel to the peer cannot be opened or used."""
+
+
+class NotSent(TransportError):
+    """Nothing of a message has reached the peer, so that it certainly did nothing about it."""
+
+
+class HttpStatusError(TransportError):
+    """An HTTP server refused a message by its status, without an error of the protocol.
+
+    Attributes:
+        status: The HTTP status.
+        body: The start of what it said.
+        challenge: Its `WWW-Authenticate`, if any.
+    """
+
+    def __init__(self, message: str, *, status: int, body: str = "", challenge: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.challenge = challenge

@@ -1,6 +1,6 @@
 """The commands, as the command line's parser sees them."""
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from twofold import __version__
 from twofold.cli.call import call_tool
@@ -13,6 +13,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
     help_formatter="plain",
+    default_parameter=Parameter(negative=(), negative_iterable=()),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )

@@ -65,6 +65,6 @@ def _read_address(text: str) -> tuple[str, int]:
     """Read HOST:PORT; an IPv6 address stands in brackets."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdigit()):
-        raise BadUsage(f"--http: expected HOST:PORT such as 127.0.0.1:8000, got {text!r:.80}")
+    if not (colon and host and port.isascii() and port.isdigit()) or "/" in text:
+        raise BadUsage(f"--http: expected HOST:PORT such as 127.0.0.1:8000, without http://, got {text!r:.80}")
     return host, int(port[:6])

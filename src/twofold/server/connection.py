@@ -348,10 +348,14 @@ class Connection:
         except ProtocolError as error:
             answer = Answer(encode_error(request_id, error), error)
         except asyncio.CancelledError:
-            if task is None or task in self._stopped or self._is_closing or exchange.is_taken_back:
+            if task is None or task in self._stopped or exchange.is_taken_back:
                 raise
-            task.uncancel()  # nobody outside did: the tool cancelled the task it runs in
-            answer = self._answer_fault(request_id, "a request that cancelled itself")
+            task.uncancel()
+            if self._is_closing or exchange.is_ending:
+                told = InternalError("the server ends: the call was given up before it had an answer")
+                answer = Answer(encode_error(request_id, told), told)
+            else:  # nobody outside did: the tool cancelled the task it runs in
+                answer = self._answer_fault(request_id, "a request that cancelled itself")
         except Exception:  # noqa: BLE001 - the connection loop: whoever asked is answered
             answer = self._answer_fault(request_id, "a request")
         finally:

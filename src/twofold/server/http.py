@@ -101,7 +101,9 @@ def run_http(make: Callable[..., StreamableHTTP], **options: Unpack[RunOptions])
     host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
     check_address(host, port, is_named="allowed_hosts" in options)
     app = make(**options)
-    serve_http(app, host=host, port=port, path=app.path, on_stopping=app.stop)
+    named = next((each for each in options.get("allowed_hosts", ()) if "*" not in each), None)
+    shown_host = None if is_loopback_host(host) or named is None else named.partition(":")[0]
+    serve_http(app, host=host, port=port, path=app.path, shown_host=shown_host, on_stopping=app.stop)
 
 
 def check_address(host: str, port: int, *, is_named: bool) -> None:

@@ -7,6 +7,7 @@ serves HTTP imports it.
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import socket
 import sys
@@ -33,8 +34,11 @@ try:
     from uvicorn.server import ServerState
 except ModuleNotFoundError as missing:
     raise TransportError(
-        f"serving over HTTP takes the package {missing.name!r}, which is not installed; pip install 'twofold[http]'"
+        f"serving over HTTP takes the package {missing.name!r}, which is not installed: "
+        "pip install uvicorn, or Twofold with its extra 'http'"
     ) from missing
+
+logger = logging.getLogger("twofold")
 
 BACKLOG = 512
 """Connections the system holds until they are accepted."""
@@ -53,6 +57,7 @@ def serve_http(
     host: str,
     port: int,
     path: str = "/",
+    shown_host: str | None = None,
     limits: HttpLimits | None = None,
     on_stopping: Callable[[], None] | None = None,
 ) -> None:
@@ -66,6 +71,7 @@ def serve_http(
         host: A name or address of this machine: `127.0.0.1`, `::1`, `localhost`, `0.0.0.0`.
         port: 0 picks a free one.
         path: Where the app has its endpoint; only to be shown.
+        shown_host: The name by which the app lets itself be asked, if it is not the address; only to be shown.
         limits: What connections may take.
         on_stopping: Called on the event loop at the first signal; it ends streams that would have no end of their own.
 
@@ -77,7 +83,7 @@ def serve_http(
 
     async def serve_until(stop: asyncio.Event) -> None:
         listeners = bind(host, port, stall_seconds=(limits or HttpLimits()).stall_seconds)
-        url = _url(host, listeners[0], path)
+        url = _url(shown_host or host, listeners[0], path)
 
         def tell_address() -> None:
             print(f"Serving at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
@@ -212,8 +218,12 @@ def _prepare(
     """Make what makes the protocol of each connection, and the record of them all."""
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
-        with contextlib.suppress(asyncio.CancelledError):  # uvicorn would log it as a fault of the app
+        try:
             await app(scope, receive, send)
+        except asyncio.CancelledError:  # after the grace; whoever has no answer yet is told, if that can be
+            with contextlib.suppress(RuntimeError, OSError):
+                await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
+                await send({"type": "http.response.body", "body": b""})
 
     config = Config(
         run,
@@ -282,18 +292,27 @@ async def _finish(state: ServerState, grace_seconds: float) -> None:
     """Close connections as their requests end; after the grace, close and cancel."""
     loop = asyncio.get_running_loop()
     end = loop.time() + grace_seconds
+    is_told = False
     while (state.connections or state.tasks) and loop.time() < end:
         for connection in _bounded(state):
             if not connection.transport.is_closing():
                 connection.shutdown()
         await asyncio.sleep(LOOK_SECONDS)
+        if state.tasks and not is_told:
+            is_told = True
+            logger.warning(
+                "ending: %d requests are running and have %g seconds; a second signal ends at once",
+                len(state.tasks), grace_seconds,
+            )  # fmt: skip
     for connection in _bounded(state):
-        connection.drop()
+        connection.leave()
     tasks = list(state.tasks)
     for task in tasks:
-        task.cancel()
+        task.cancel()  # whoever still waits for an answer is told
     if tasks:
         await asyncio.wait(tasks, timeout=END_SECONDS)
+    for connection in _bounded(state):
+        connection.drop()
 
 
 def _bounded(state: ServerState) -> list[BoundedProtocol]:

@@ -52,6 +52,11 @@ class Exchange(Writer, Protocol):
         """Whether nobody waits for the answer any more, so that a cancellation is meant."""
         ...
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether whoever serves is about to end, so that a cancellation comes from there."""
+        ...
+
     def finish(self, answer: Answer | None) -> None:
         """Send the answer; None if none is owed."""
         ...
@@ -83,6 +88,11 @@ class LineExchange(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_taken_back(self) -> bool:
         """Whether nobody waits for the answer any more: the connection would be closed."""
+        return False
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether whoever serves is about to end: the connection would be closed."""
         return False
 
     def finish(self, answer: Answer | None) -> None:

@@ -47,8 +47,8 @@ from twofold.transports.http.sessions import Session, Sessions
 
 logger = logging.getLogger("twofold")
 
-GRACE_SECONDS = 2.0
-"""So long running calls of sessions may go on when the application is shut down."""
+GRACE_SECONDS = 3.0
+"""So long running calls of sessions may go on when the application is about to end; then each is told."""
 _UNSAID = b"2025-03-26"
 """The revision of a client that sends no `MCP-Protocol-Version`, where no session says which."""
 
@@ -109,6 +109,7 @@ class StreamableHTTP:
         self._requests = Places(limits.requests, "requests are running")
         self._streams = Places(limits.streams, "streams are open")
         self._is_stopping = False
+        self._ending: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI scope."""
@@ -120,12 +121,15 @@ class StreamableHTTP:
             await send({"type": "websocket.close", "code": 1003})
 
     def stop(self) -> None:
-        """End everything that only waits, since the process is about to end; calls go on."""
+        """End everything that only waits, since the process is about to end; calls go on for a while."""
+        if self._is_stopping:
+            return
         self._is_stopping = True
         for connection in list(self._connections):
             connection.end_subscriptions()
         if self._sessions is not None:
             self._sessions.stop_streams()
+            self._ending = asyncio.create_task(self._sessions.close(grace_seconds=GRACE_SECONDS))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Follow the lifespan events, where somebody sends them."""
@@ -151,13 +155,14 @@ class StreamableHTTP:
                 self._forget(connection)
             self._loop = loop
             self._sessions = Sessions(self._limits, self._forget)
-            self._is_stopping = False
+            self._is_stopping, self._ending = False, None
         self._offer = offer
 
     async def _close(self) -> None:
         if self._sessions is not None:
             self.stop()
-            await self._sessions.close(grace_seconds=GRACE_SECONDS)
+        if self._ending is not None:
+            await self._ending
         self._loop = self._sessions = self._offer = None  # whoever comes now begins anew
         await self._lifespan.close()
 
@@ -185,6 +190,7 @@ class StreamableHTTP:
             finally:
                 place.leave()
         except Refusal as refusal:
+            logger.info("a request was refused with %d: %s", refusal.status, refusal)
             await send_refusal(send, refusal, headers=extra, http_version=scope.get("http_version", "1.1"))
 
     def _check_caller(self, head: Head) -> Headers:
@@ -360,7 +366,7 @@ class StreamableHTTP:
         if session_id is None:
             if PROTOCOL_VERSION in head.headers:
                 raise Refusal(400, InvalidRequest("Mcp-Session-Id is missing; send initialize first"))
-            raise _not_allowed(head.method)
+            raise _not_allowed(f"{head.method} without Mcp-Session-Id")
         session = self._live_sessions.find(session_id, principal)
         if head.method == "DELETE":
             await self._live_sessions.end(session)

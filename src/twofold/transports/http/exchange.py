@@ -140,7 +140,12 @@ class RequestExchange:
     @property
     def is_taken_back(self) -> bool:
         """Whether nobody waits for the answer any more."""
-        return self._has_gone or self._is_stopping()
+        return self._has_gone
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the application is about to end."""
+        return self._is_stopping()
 
     async def _reply(self, answer: Answer | None) -> None:
         if self._stream is not None and self._pumping is not None:
@@ -245,6 +250,11 @@ class SessionExchange:
     @property
     def is_taken_back(self) -> bool:
         """Whether nobody waits for the answer any more: a client that goes may come back."""
+        return False
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the application is about to end: then the session's connection is closed."""
         return False
 
     def write(self, message: bytes) -> None:

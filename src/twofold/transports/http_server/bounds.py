@@ -122,6 +122,10 @@ class BoundedProtocol(_UvicornProtocol):
         else:
             super().shutdown()
 
+    def leave(self) -> None:
+        """Take no further request: the one that is being answered is the last."""
+        self._is_ending = True
+
     def check_deadlines(self, now: float) -> None:
         """Close the connection if the peer has kept it waiting for too long; called in equal intervals.
 
