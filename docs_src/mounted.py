@@ -20,6 +20,6 @@ async def health(request):
 app = Starlette(
     routes=[
         Route("/health", health),
-        Mount("/shop", mcp.streamable_http_app(allowed_hosts=["mcp.example.com", "localhost"])),
+        Mount("/shop", mcp.streamable_http_app(allowed_hosts=["mcp.example.com", "localhost", "127.0.0.1"])),
     ]
 )

@@ -140,9 +140,11 @@ def test_a_parameter_without_a_plain_type_is_refused(node):
 )  # fmt: skip
 def test_only_a_chain_of_properties_leads_to_a_header(schema, place, through):
     """MUST be statically reachable: an annotation anywhere else makes the definition invalid."""
+    is_union = through.endswith(("'anyOf'", "'oneOf'"))
+    mend = "give it one plain type: an optional one has a default that is not None"
     assert refusal(schema) == (
         f"tool 'sql', x-mcp-header at {place}: only a parameter reached through 'properties' alone can be mirrored, "
-        f"and {through}; make it a plain parameter of the tool"
+        f"and {through}; {mend if is_union else 'make it a plain parameter of the tool'}"
     )
 
 
@@ -230,3 +232,9 @@ def test_literals_and_constrained_types_can_be_mirrored():
         shard=TypeAdapter(Annotated[int, Field(ge=0, le=9), Header("Shard")]).json_schema(),
     )
     assert [parameter.type for parameter in check_headers(schema, tool_name="sql")] == ["string", "integer"]
+
+
+def test_a_name_with_the_prefix_that_is_added_anyway_is_refused():
+    """It would go out as `Mcp-Param-Mcp-Param-Region`."""
+    with pytest.raises(InvalidDefinition, match="give the part after 'Mcp-Param-' alone"):
+        Header("mcp-param-Region")

@@ -61,7 +61,9 @@ async def test_a_stopped_deadline_cancels_nothing():
         await asyncio.sleep(0)
     event.set()
     ended = await waiting
-    await asyncio.sleep(0.005)  # its time goes by
+    passed = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.003, passed.set)  # later than the deadline's would have been
+    await passed.wait()
     assert (ended, waiting.cancelled()) == ("came", False)
 
 

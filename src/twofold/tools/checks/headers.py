@@ -44,6 +44,11 @@ class Header(msgspec.Struct, frozen=True):
     name: str
     allow_secret: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse what would go out with the prefix twice."""
+        if isinstance(self.name, str) and self.name.lower().startswith("mcp-param-"):
+            raise InvalidDefinition(f"Header({self.name!r:.80}): give the part after 'Mcp-Param-' alone")
+
     def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Put the annotation into the parameter's schema."""
         schema = handler(core_schema)
@@ -110,9 +115,11 @@ def _path(place: _Place, *, where: str) -> tuple[str, ...]:
     if stray is None and len(names) == len(keywords) > 0:
         return tuple(str(name) for name in names)
     through = f"it stands under {stray!r}" if stray is not None else "it stands on no parameter"
+    mend = "make it a plain parameter of the tool"
+    if stray in ("anyOf", "oneOf"):
+        mend = "give it one plain type: an optional one has a default that is not None"
     raise InvalidDefinition(
-        f"{where}: only a parameter reached through 'properties' alone can be mirrored, and {through}; "
-        "make it a plain parameter of the tool"
+        f"{where}: only a parameter reached through 'properties' alone can be mirrored, and {through}; {mend}"
     )
 
 
