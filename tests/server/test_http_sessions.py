@@ -439,7 +439,7 @@ async def test_a_running_stream_nobody_reads_keeps_the_newest(caplog):
         rest = await resumed(session, response.events[-1].id)
     assert rest.messages[-1]["result"]["structuredContent"] == {"result": "all sent"}
     assert sum(len(event.data) for event in rest.events) < 1000
-    assert "is resumed, but" in caplog.text
+    assert "is read on, but" in caplog.text
 
 
 async def test_ending_a_session_cancels_what_runs_in_it():

@@ -1,5 +1,6 @@
 """`twofold serve TARGET`: a server on this process's stdin and stdout, or over HTTP."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,8 +31,10 @@ def serve(
         allow_origin: A web page that may ask, such as https://app.example.com; may be given several times.
         stateless: Keep no sessions for clients of earlier revisions, as several processes behind one address need it.
     """
-    given = {"path": path, "allowed_hosts": [*allow_host], "allowed_origins": [*allow_origin], "stateless": stateless}
-    options = {name: value for name, value in given.items() if value}
+    given = {"path": path, "allowed_hosts": [*allow_host] or None, "allowed_origins": [*allow_origin] or None}
+    options = {name: value for name, value in given.items() if value is not None}
+    if stateless:
+        options["stateless"] = True
     if http is None and options:
         raise BadUsage("--path, --allow-host, --allow-origin and --stateless are for serving over HTTP; add --http")
     address = None if http is None else _read_address(http)
@@ -63,8 +66,7 @@ def _serve_http(server: MCPServer, address: tuple[str, int], options: dict[str, 
 
 def _read_address(text: str) -> tuple[str, int]:
     """Read HOST:PORT; an IPv6 address stands in brackets."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdigit()) or "/" in text:
-        raise BadUsage(f"--http: expected HOST:PORT such as 127.0.0.1:8000, without http://, got {text!r:.80}")
-    return host, int(port[:6])
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]+)):([0-9]{1,5})", text)
+    if found is None:
+        raise BadUsage(f"--http: expected HOST:PORT such as 127.0.0.1:8000 or [::1]:8000, got {text!r:.80}")
+    return found[1] or found[2], int(found[3])

@@ -1,6 +1,7 @@
 """One peer: its era, its running calls, its subscriptions. Lines in, messages out; no file or socket here."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -345,6 +346,8 @@ class Connection:
             self._in_flight[request_id] = task
         try:
             answer = Answer(encode_result(request_id, *await work()))
+            if task is not None and task.cancelling() and task not in self._stopped and not exchange.is_taken_back:
+                await _absorb_cancellation(task)  # the tool cancelled its task, and went on without waiting
         except ProtocolError as error:
             answer = Answer(encode_error(request_id, error), error)
         except asyncio.CancelledError:
@@ -445,6 +448,13 @@ class Connection:
         for request_id, subscription in self.subscriptions.items():
             if subscription.wanted.wants(changed):
                 self.send(subscription.exchange, method, self.offer.codecs.per_request.subscribed(request_id))
+
+
+async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
+    """Take a cancellation that is still to come."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    task.uncancel()
 
 
 def _is_batch(line: bytes) -> bool:

@@ -162,7 +162,8 @@ def bind(host: str, port: int, *, stall_seconds: float) -> list[socket.socket]:
     except (OSError, UnicodeError) as error:  # UnicodeError: a name that cannot be one
         for each in listeners:
             each.close()
-        raise TransportError(f"cannot serve at {host:.80}:{port}: {_advise(error)}") from error
+        shown = f"[{host}]" if ":" in host else host
+        raise TransportError(f"cannot serve at {shown:.80}:{port}: {_advise(error)}") from error
     if not listeners:
         raise TransportError(f"cannot serve at {host!r}: no address; name one, such as 127.0.0.1")
     return listeners

@@ -197,8 +197,11 @@ async def test_a_client_that_goes_takes_its_request_back(streams):
     async with asyncio.timeout(20):
         answer = await response.task
     exchange.write(b"late")
+    await let_others_run()
     assert (answer, work.ended, exchange.is_taken_back) == (None, ["cancelled"], True)
-    assert (response.is_complete, texts(response)) == (False, [b"one"] if streams else [])
+    assert response.task.cancelling() == 0  # middleware goes on after it, in the same task
+    assert (response.status, response.is_complete) == (200 if streams else 0, False)
+    assert texts(response) == ([b"one"] if streams else [])
 
 
 async def test_a_client_without_a_session_that_goes_does_not_take_its_request_back():
@@ -646,3 +649,61 @@ async def test_a_fault_of_sending_is_raised_to_the_asgi_server_by_a_session(capl
             while not ended:
                 await asyncio.sleep(0)
     assert (ended, caplog.records) == (["done"], [])
+
+
+async def test_a_fault_of_sending_in_the_middle_of_a_stream_is_raised_to_the_asgi_server():
+    """B3: the work is cancelled, and what is wrong with the ASGI server is told to it."""
+    ended = []
+    response = Response()
+
+    class Work:
+        async def answer(self, line, exchange):
+            try:
+                while True:
+                    exchange.write(b"one")
+                    await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                raise
+
+    async def send(event):
+        if event["type"] == "http.response.body":
+            raise RuntimeError("sent after the end")
+
+    exchange = RequestExchange(
+        {},
+        None,
+        receive=response.receive,
+        send=send,
+        extra=(),
+        limits=Limits(),
+        cancels=True,
+        is_stopping=lambda: False,
+    )
+    with pytest.raises(RuntimeError, match="sent after the end"):
+        async with asyncio.timeout(20):
+            await exchange.serve(Work(), b"{}")
+    assert ended == ["cancelled"]
+
+
+async def test_a_tool_that_cancels_its_own_task_and_returns_is_answered():
+    """B1: nobody took the request back: an answer is owed, also where the client takes it slowly."""
+    server = MCPServer("s")
+
+    @server.tool()
+    async def give_up() -> str:
+        """Cancel the task it runs in, and go on."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "done"
+
+    async with HttpPeer(server) as http:
+        response = http.send("tools/call", {"name": "give_up"})
+        response.may_send.clear()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        response.may_send.set()
+        await asyncio.wait({response.task}, timeout=20)
+        http.open_responses.clear()
+        assert (response.task.cancelled(), response.status) == (False, 200)

@@ -167,6 +167,24 @@ async def test_too_much_unsent_releases_a_reader_that_can_resume(has_begun):
     assert texts(response) + texts(rest) == [*messages, b"answer"]
 
 
+async def test_what_is_sent_again_counts_as_unsent():
+    """B3: a client that resumes from far back and then takes nothing is released as any other."""
+    messages = kilobytes(3)
+    stream = EventStream(Limits(unsent_bytes=2000), "7")
+    first = start_reading(stream)
+    for message in messages:
+        stream.write(message)
+        await first.until(lambda count=len(first.events): len(first.events) > count)
+    response = start_reading(stream, after=0, takes=False)
+    await first.whole()
+    was_read = stream.is_read
+    stream.write(b"more")
+    is_read = stream.is_read
+    response.may_send.set()
+    await response.whole()
+    assert (was_read, is_read, texts(response)) == (True, False, [*messages, b"more"])
+
+
 async def test_an_answer_beyond_the_bound_gives_nobody_up():
     """B3: `unsent_bytes` is for who sends without end; an answer is sent, whatever its size."""
     told = []
@@ -287,7 +305,7 @@ async def test_resuming_where_the_next_is_no_longer_kept_is_told_in_the_log(capl
     rest = await finish_reading(stream, after=5)
     assert texts(rest) == [b"%080d" % number for number in (17, 18, 19)]
     assert [record.getMessage() for record in caplog.records] == [
-        "stream 7 is resumed, but 12 of its messages are no longer kept"
+        "stream 7 is read on, but 12 of its messages are no longer kept"
     ]
 
 
@@ -381,6 +399,15 @@ async def test_a_writer_is_not_held_up_by_a_reader_that_has_gone():
     assert was_held_up is True
 
 
+async def test_a_writer_is_not_held_up_where_nobody_reads():
+    """B4: in a session a call goes on without its client; what is too much is dropped, not waited for."""
+    stream = EventStream(Limits(), "7", is_awaited=False)
+    stream.write(b"x" * 300_000)
+    draining = stream.drain()
+    with pytest.raises(StopIteration):
+        draining.send(None)
+
+
 async def test_a_small_message_holds_nobody_up():
     """B4: a tool that reports now and then does not wait for its client."""
     stream = EventStream(Limits())
@@ -428,3 +455,17 @@ async def test_the_head_forbids_what_would_hold_events_back():
             "vary": "Origin",
         },
     )
+
+
+async def test_what_is_dropped_of_a_stream_nobody_reads_is_told_in_the_log(caplog):
+    """Decision 13: what is dropped is the oldest, and is told in the log."""
+    stream = EventStream(Limits(kept_bytes=300), "0", is_awaited=False)
+    for number in range(50):
+        stream.write(b"%050d" % number)
+    stream.end()
+    response = Response()
+    response.task = asyncio.create_task(stream.send_to(response.send))
+    await response.whole()
+    assert len(response.events) < 50
+    lost = 50 - len(response.events)
+    assert f"stream 0 is read on, but {lost} of its messages are no longer kept" in caplog.text

@@ -114,6 +114,8 @@ class RequestExchange:
             answer = await self._work(connection, body)
             if not self._has_gone:
                 await self._reply(answer)
+            elif self._pumping is not None and self._pumping.done():
+                self._pumping.result()  # a fault of sending is the ASGI server's to know
             return answer
         finally:
             for helper in (self._watching, self._pumping):

@@ -154,6 +154,7 @@ class Sessions:
         self._loop = asyncio.get_running_loop()
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     def prepare(self, principal: object) -> Session:
         """Make a session that is not known yet: it is, once `admit` is called."""
@@ -199,6 +200,7 @@ class Sessions:
 
     async def close(self, *, grace_seconds: float) -> None:
         """End all sessions, after what runs in them had some time."""
+        self._is_closed = True
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*self._ending, *(self._close(each, grace_seconds=grace_seconds) for each in sessions))
@@ -231,7 +233,7 @@ class Sessions:
         task.add_done_callback(self._ending.discard)
 
     def _schedule_sweep(self) -> None:
-        if self._sweep_timer is None:
+        if self._sweep_timer is None and not self._is_closed:
             self._sweep_timer = self._loop.call_later(self._limits.sweep_seconds, self._sweep)
 
     def _sweep(self) -> None:
@@ -254,6 +256,7 @@ class Sessions:
         self._retained.append(kept)
         self._retained_bytes += kept.size
         self._release_retained(now)
+        self._schedule_sweep()
 
     def _release_retained(self, now: float) -> None:
         bound = self._limits.retained_bytes

@@ -36,6 +36,7 @@ class EventStream:
         self._first = 1  # the place of the oldest event that is kept
         self._last = 0  # the place of the newest
         self._sent = 0  # the place of the last event that was handed to a client
+        self._dropped = 0  # unsent events that were dropped, and nobody was told
         self._unsent_bytes = 0
         self._kept_bytes = 0
         self._is_ended = False
@@ -117,7 +118,7 @@ class EventStream:
         self._reader = reader
         self._is_awaited = self._is_released = False
         self._wake()  # whoever read it before sees that it is over
-        self._go_to(self._sent if after is None else after)
+        self._go_to(after)
         try:
             await self._send(
                 send, {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]}
@@ -183,14 +184,17 @@ class EventStream:
                     return
                 self._unsent_bytes -= len(self._events[0])
                 self._sent = self._first
+                self._dropped += 1
             self._kept_bytes -= len(self._events.popleft())
             self._first += 1
 
-    def _go_to(self, place: int) -> None:
-        if place + 1 < self._first:
-            lost = self._first - 1 - place
-            logger.warning("stream %s is resumed, but %d of its messages are no longer kept", self.name, lost)
-        self._sent = max(place, self._first - 1)
+    def _go_to(self, place: int | None) -> None:
+        """Go on after an event, or after the last that was sent."""
+        lost = self._dropped if place is None else max(0, self._first - 1 - place)
+        if lost:
+            logger.warning("stream %s is read on, but %d of its messages are no longer kept", self.name, lost)
+        self._dropped = 0
+        self._sent = max(self._sent if place is None else place, self._first - 1)
         self._unsent_bytes = sum(map(len, self._unsent()))
 
     def _unsent(self) -> list[bytes]:
