@@ -3,6 +3,7 @@
 Source: MCP 2026-07-28, Authorization; RFC 6750; RFC 9728. Verifying tokens is the author's part.
 """
 
+import asyncio
 import json
 
 import pytest
@@ -13,6 +14,7 @@ from twofold import (
     Forbidden,
     HttpRequest,
     InvalidDefinition,
+    Limits,
     MCPServer,
     ProtectedResource,
     Unauthorized,
@@ -179,3 +181,43 @@ async def test_a_malformed_name_header_is_refused_before_the_hook_could_be_misle
             "tools/call", {"name": "whoami"}, bearer("token-of-ann") | {"Mcp-Name": "=?base64?@?="}
         ).whole()
     assert (response.status, response.json["error"]["code"], told) == (400, -32020, [])
+
+
+async def test_a_hook_that_forgets_an_await_lets_nobody_in():
+    """What it gives is awaited until it is somebody; a generator is nobody."""
+
+    async def verify(token: str) -> str | None:
+        return PEOPLE.get(token)
+
+    async def forgets(token: str, request: HttpRequest):
+        return verify(token)
+
+    def generates(token: str, request: HttpRequest):
+        yield "ann"
+
+    for hook, good, bad in ((forgets, 200, 401), (generates, 500, 500)):
+        server = MCPServer("s", authorize=hook)
+        server.add_tool(lambda: None, name="one", description="One.")
+        async with HttpPeer(server) as http:
+            statuses = [
+                (await http.send("tools/list", {}, bearer(token)).whole()).status for token in ("token-of-ann", "eve")
+            ]
+        assert statuses == [good, bad]
+
+
+async def test_a_hook_that_hangs_is_503_and_keeps_no_place():
+    """B3: whoever asks is told to come again, and the next is served when it works."""
+    hangs = asyncio.Event()
+
+    async def hang(token: str, request: HttpRequest) -> str:
+        if not hangs.is_set():
+            await asyncio.Event().wait()
+        return "ann"
+
+    server = MCPServer("s", authorize=hang)
+    async with HttpPeer(server, limits=Limits(authorize_seconds=0.01, requests=2)) as http:
+        refused = [await http.send("tools/list", {}, bearer("t")).whole() for _ in range(4)]
+        hangs.set()
+        served = await http.send("tools/list", {}, bearer("t")).whole()
+    assert [(each.status, each.headers["retry-after"]) for each in refused] == [(503, "5")] * 4
+    assert served.status == 200

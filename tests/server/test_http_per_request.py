@@ -5,7 +5,9 @@ Source: MCP 2026-07-28, Streamable HTTP.
 
 import asyncio
 import base64
-from typing import Annotated
+import json
+import threading
+from typing import Annotated, Literal
 
 import pytest
 
@@ -15,6 +17,7 @@ from twofold import (
     Context,
     DefinitionWarning,
     Header,
+    HeaderMismatch,
     Limits,
     MCPServer,
     MissingRequiredClientCapability,
@@ -530,3 +533,70 @@ async def test_the_context_shows_what_the_request_carried():
         )
     info = {"name": "t", "version": "0"}
     assert seen == [(PER_REQUEST, info, {"elicitation": {"form": {}}}, None, "x")]
+
+
+async def test_what_a_thread_sent_comes_before_the_answer_and_nothing_after_it():
+    """B4: progress from a thread that an async tool waits for is not lost; one that goes on is not heard."""
+    server = MCPServer("s")
+    late = threading.Event()
+
+    @server.tool()
+    async def count(ctx: Context) -> str:
+        """Report from a thread."""
+        worker = threading.Thread(target=lambda: [ctx.report_progress(step) for step in range(1, 4)])
+        worker.start()
+        worker.join()
+        threading.Thread(target=lambda: (late.wait(10), ctx.report_progress(9))).start()
+        return "done"
+
+    async with HttpPeer(server) as http:
+        response = await http.send("tools/call", {"name": "count"}, progressToken=1).whole()
+        late.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+    assert [each.get("params", {}).get("progress") for each in response.messages] == [1, 2, 3, None]
+
+
+async def test_a_mirrored_text_is_the_one_the_tool_gets():
+    """B1: who routes by the header decides by what is then used: text inside text is not read there."""
+    server = MCPServer("s")
+
+    @server.tool()
+    def pick(region: Annotated[Literal["us", "eu"], Header("Region")], other: Literal["us"] = "us") -> str:
+        """Pick."""
+        return region
+
+    async with HttpPeer(server) as http:
+        quoted = await http.call("pick", {"region": '"us"'}, {"Mcp-Param-Region": '"us"'})
+        lenient = await http.call("pick", {"region": "eu", "other": '"us"'}, {"Mcp-Param-Region": "eu"})
+    assert (quoted["isError"], lenient["isError"]) == (True, False)
+
+
+async def test_one_large_message_is_no_overflow():
+    """B3: what a client may not leave waiting is what was there before it."""
+    server = MCPServer("s")
+
+    @server.tool()
+    async def tell(ctx: Context) -> str:
+        """Send one large message."""
+        await ctx.report_progress(1, message="x" * 100_000)
+        return "y" * 100_000
+
+    async with HttpPeer(server, limits=Limits(unsent_bytes=1000)) as http:
+        response = await http.send("tools/call", {"name": "tell"}, progressToken=1).whole()
+    assert [len(json.dumps(each)) > 100_000 for each in response.messages] == [True, True]
+
+
+async def test_a_tool_cannot_make_a_client_call_it_again():
+    """Clients repeat a call that is answered with -32020; one that ran must not be."""
+    server = MCPServer("s")
+
+    @server.tool()
+    def proxy() -> None:
+        """Fail as another server did."""
+        raise HeaderMismatch("Mcp-Name is missing")
+
+    async with HttpPeer(server) as http:
+        with pytest.raises(Refused) as caught:
+            await http.call("proxy")
+    assert (caught.value.status, caught.value.code) == (200, -32603)

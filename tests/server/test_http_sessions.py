@@ -4,14 +4,16 @@ Source: MCP 2025-11-25, Transports, "Streamable HTTP"; 2025-06-18; 2025-03-26.
 """
 
 import asyncio
+import gc
 import json
 import re
+import weakref
 
 import pytest
 
 from tests.http_peer import PER_REQUEST, HttpPeer, HttpSession, Response
 from tests.oracle import judge_message
-from twofold import Context, Limits, MCPServer
+from twofold import Context, Limits, MCPServer, ProtocolError
 
 REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 
@@ -521,3 +523,65 @@ async def test_calls_whose_clients_have_gone_still_count():
             while (served := await session.post("ping").whole()).status == 503:
                 await asyncio.sleep(0)
     assert (refused.status, refused.headers["retry-after"], served.status) == (503, "1", 200)
+
+
+async def test_what_running_calls_keep_together_is_bounded():
+    """B3, decision 13: many calls whose clients have gone keep no more than `running_bytes`; answers stay."""
+    server = make_server()
+    go_on = asyncio.Event()
+
+    @server.tool()
+    async def flood(ctx: Context) -> str:
+        """Send much to nobody."""
+        for step in range(100):
+            await ctx.report_progress(step, message="x" * 1000)
+        await go_on.wait()
+        return "done"
+
+    limits = Limits(running_bytes=200_000, resumable_after_seconds=0)
+    async with HttpPeer(server, limits=limits) as http, HttpSession(http) as session:
+        firsts = []
+        for _ in range(10):
+            response = session.call("flood", progressToken="p")
+            await response.until(lambda got=response: got.events)
+            response.disconnect()
+            await asyncio.wait_for(response.task, 10)
+            firsts.append(response.events[0].id)
+        spent = http.app._sessions._budget.spent_bytes
+        go_on.set()
+        answers = [(await resumed(session, each)).messages[-1] for each in firsts]
+        left = http.app._sessions._budget.spent_bytes
+    assert spent <= 200_000 + 10 * 1100
+    assert [each["result"]["structuredContent"] for each in answers] == [{"result": "done"}] * 10
+    assert left < 1000
+
+
+async def test_ended_sessions_leave_nothing_in_memory():
+    """B3: neither a connection nor what refers to it, also where a tool raised an error of the protocol."""
+    connections = weakref.WeakSet()
+
+    class Recorded(MCPServer):
+        def connect(self, *args, **options):
+            connection = super().connect(*args, **options)
+            connections.add(connection)
+            return connection
+
+    server = Recorded("s")
+
+    @server.tool()
+    def fail() -> None:
+        """Raise an error of the protocol."""
+        raise ProtocolError(17, "as asked")
+
+    async with HttpPeer(server) as http:
+        for _ in range(20):
+            async with HttpSession(http) as session:
+                await session.call("fail").whole()
+                await http.ask("DELETE", b"", session.headers).whole()
+            await http.send("tools/call", {"name": "fail"}).whole()
+        made = len(connections)
+        http.open_responses.clear()
+        del session
+        await asyncio.sleep(0)
+        gc.collect()
+        assert (made > 0, len(connections)) == (True, 0)

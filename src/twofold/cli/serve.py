@@ -32,7 +32,7 @@ def serve(
         stateless: Keep no sessions for clients of earlier revisions, as several processes behind one address need it.
     """
     given = {"path": path, "allowed_hosts": [*allow_host] or None, "allowed_origins": [*allow_origin] or None}
-    options = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if stateless:
         options["stateless"] = True
     if http is None and options:

@@ -1,6 +1,7 @@
 """One peer: its era, its running calls, its subscriptions. Lines in, messages out; no file or socket here."""
 
 import asyncio
+import collections
 import contextlib
 import logging
 import os
@@ -67,7 +68,7 @@ class Offer(msgspec.Struct, frozen=True, eq=False):
     lifespan: object = None
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
+class Request(msgspec.Struct, frozen=True):
     """A request whose era is known.
 
     Attributes:
@@ -137,6 +138,7 @@ class Connection:
         self._is_closing = False
         self._due: set[ListName] = set()
         self._lines = LineExchange(writer)
+        self._posted: collections.deque[None] = collections.deque()
         self.on_ended: Callable[[], None] | None = None
 
     @property
@@ -182,7 +184,8 @@ class Connection:
         if threading.get_ident() == self._thread:
             writer.write(message)
         else:
-            self._loop.call_soon_threadsafe(writer.write, message)
+            self._posted.append(None)  # of a deque, both ends are atomic
+            self._loop.call_soon_threadsafe(self._write_posted, writer, message)
 
     def release_stream(self, exchange: Exchange) -> None:
         """Let go of a request's way back for now, from any thread, after what was sent on it."""
@@ -190,6 +193,10 @@ class Connection:
             exchange.close_stream()
         else:
             self._loop.call_soon_threadsafe(exchange.close_stream)
+
+    def _write_posted(self, writer: Writer, message: bytes) -> None:
+        self._posted.pop()
+        writer.write(message)
 
     def announce(self, changed: ListName) -> None:
         """Tell the peer, if it asked, that a list has changed, from any thread; many changes at once are told once."""
@@ -346,6 +353,8 @@ class Connection:
             self._in_flight[request_id] = task
         try:
             answer = Answer(encode_result(request_id, *await work()))
+            if self._posted:
+                await asyncio.sleep(0)  # what threads have sent comes before the answer
             if task is not None and task.cancelling() and task not in self._stopped and not exchange.is_taken_back:
                 await _absorb_cancellation(task)  # the tool cancelled its task, and went on without waiting
         except ProtocolError as error:

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import msgspec
 
-from twofold.errors import ProtocolError, ResultRefused, ToolError
+from twofold.errors import AuthorizationError, HeaderMismatch, InternalError, ProtocolError, ResultRefused, ToolError
 from twofold.protocol.messages import Faces
 from twofold.tools.checks.complaints import PACKAGE
 from twofold.tools.context import Context
@@ -81,9 +81,11 @@ def _answer_failure(tool: Tool, failure: BaseException) -> Faces:
         raise failure
     failures = _unpack(failure)
     for each in failures:
+        if isinstance(each, HeaderMismatch):  # clients repeat a call for it, and this one may have been carried out
+            raise InternalError(f"tool {tool.name!r}: {each.message}") from each
         if isinstance(each, ProtocolError):
             raise each
-    if all(isinstance(each, ToolError) for each in failures):
+    if all(isinstance(each, ToolError | AuthorizationError) for each in failures):
         return error_faces("\n".join(_tell(tool, each) for each in failures))
     reference = os.urandom(4).hex()
     trace = (type(failure), failure, _from_author(failure.__traceback__))

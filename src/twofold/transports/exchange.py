@@ -20,8 +20,8 @@ class Writer(Protocol):
         ...
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What a peer is answered.
+class Answer(msgspec.Struct, frozen=True):
+    """What a peer is answered. Seen by the garbage collector: an error's traceback leads back to it.
 
     Attributes:
         body: The message.
@@ -70,8 +70,11 @@ class Exchange(Writer, Protocol):
         ...
 
 
-class LineExchange(msgspec.Struct, frozen=True, gc=False):
-    """The exchange of a transport that is one stream of lines: everything goes to its writer."""
+class LineExchange(msgspec.Struct, frozen=True):
+    """The exchange of a transport that is one stream of lines: everything goes to its writer.
+
+    Seen by the garbage collector: the writer of a session leads back to it.
+    """
 
     writer: Writer
     headers: None = None

@@ -137,7 +137,7 @@ async def test_too_much_unsent_is_told_for_a_stream_that_cannot_be_resumed():
     for message in kilobytes(3):
         stream.write(message)
     size = len(b"data: \n\n") + 1000
-    assert told == [2 * size, 3 * size]
+    assert told == [3 * size]  # two of them fit, or nearly: what is there before the third is too much
     response.task.cancel()
     await asyncio.wait({response.task})
 

@@ -64,8 +64,10 @@ class SignatureBinder:
         asks_schema: bool,
         looks_for_infinity: bool,
         growths: Mapping[str, Growth],
+        mirrored: frozenset[str],
     ) -> None:
         self._tool_name = tool_name
+        self._mirrored = mirrored
         self._validate = validator.validate_json
         self._validate_hastily = hasty_validator.validate_json
         self._schema = schema
@@ -90,7 +92,9 @@ class SignatureBinder:
             read_arguments(raw, tool_name=self._tool_name)
         named = self._attempt(raw)
         if isinstance(named, list):
-            named = bind_reading_strings(raw, named, attempt=self._attempt, tool_name=self._tool_name)
+            named = bind_reading_strings(
+                raw, named, attempt=self._attempt, mirrored=self._mirrored, tool_name=self._tool_name
+            )
         if not self._positional:
             return (), named
         return tuple(named.pop(name, default) for name, default in self._positional), named
@@ -170,8 +174,10 @@ class SchemaBinder:
         schema: CompiledSchema,
         names: Sequence[str],
         place: Callable[[dict[str, Json]], BoundArguments],
+        mirrored: frozenset[str],
     ) -> None:
         self._tool_name = tool_name
+        self._mirrored = mirrored
         self._schema = schema
         self._names = names
         self._place = place
@@ -180,7 +186,9 @@ class SchemaBinder:
         """Bind the JSON text of the arguments' object; see `SignatureBinder.bind`."""
         arguments = self._attempt(raw)
         if isinstance(arguments, list):
-            arguments = bind_reading_strings(raw, arguments, attempt=self._attempt, tool_name=self._tool_name)
+            arguments = bind_reading_strings(
+                raw, arguments, attempt=self._attempt, mirrored=self._mirrored, tool_name=self._tool_name
+            )
         return self._place(arguments)
 
     def _attempt(self, raw: bytes) -> dict[str, Any] | list[ArgumentProblem]:
@@ -194,7 +202,7 @@ class SchemaBinder:
 
 
 def bind_reading_strings(
-    raw: bytes, problems: list[ArgumentProblem], *, attempt: Attempt, tool_name: str
+    raw: bytes, problems: list[ArgumentProblem], *, attempt: Attempt, mirrored: frozenset[str], tool_name: str
 ) -> dict[str, Any]:
     """Bind once more, with the JSON inside strings read; hosts send `"[1, 2]"` for `[1, 2]`.
 
@@ -205,6 +213,8 @@ def bind_reading_strings(
         raw: The arguments as they came.
         problems: What is wrong with them.
         attempt: Binds, or says what is wrong.
+        mirrored: Parameters that stand in a header too, where others may have decided by them: what the tool gets is
+            what was compared, never a text inside it.
         tool_name: For messages.
 
     Raises:
@@ -214,7 +224,7 @@ def bind_reading_strings(
     misfits = {problem.argument for problem in problems}
     texts: dict[str, bytes] = {}
     for name, value in arguments.items():
-        if name not in misfits:
+        if name not in misfits or name in mirrored:
             continue
         text = read_string(value) if isinstance(value, str) else None
         if text is not None:

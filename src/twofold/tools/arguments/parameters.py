@@ -29,6 +29,7 @@ from twofold.tools.arguments.growth import measure_growth
 from twofold.tools.arguments.input_schema import GenerateInputSchema
 from twofold.tools.arguments.strictness import Facts, examine, read_definitions, restrict
 from twofold.tools.checks.complaints import warn_author
+from twofold.tools.checks.headers import ANNOTATION
 from twofold.tools.introspection.docstrings import read_docstring
 from twofold.tools.introspection.rebuild import is_plain_class, rebuild
 from twofold.tools.introspection.signatures import find_docstring, name_callable, resolve_signature
@@ -323,7 +324,13 @@ def _make_binder(
         asks_schema=not all(one.is_proven or one.is_lenient for one in facts.values()),
         looks_for_infinity=any(one.holds_any for one in facts.values()),
         growths={name: growth for name, growth in growths.items() if growth is not None},
+        mirrored=_mirrored(schema["properties"]),
     )
+
+
+def _mirrored(properties: Mapping[str, Any]) -> frozenset[str]:
+    """Name the parameters that HTTP clients repeat in a header."""
+    return frozenset(name for name, schema in properties.items() if isinstance(schema, dict) and ANNOTATION in schema)
 
 
 def _leave_default(field: dict[str, Any], argument: _Argument) -> dict[str, Any]:
@@ -361,7 +368,9 @@ def _build_by_hand(
         raise InvalidSignature(
             f"{label}: {context_name!r} is both an argument and the parameter for the context; rename the latter"
         )
-    binder = SchemaBinder(tool_name, schema=compiled, names=tuple(properties), place=place)
+    binder = SchemaBinder(
+        tool_name, schema=compiled, names=tuple(properties), place=place, mirrored=_mirrored(properties)
+    )
     return Parameters(copy.deepcopy(schema), context_name, binder.bind)
 
 

@@ -47,7 +47,7 @@ from twofold.transports.http.sessions import Session, Sessions
 
 logger = logging.getLogger("twofold")
 
-GRACE_SECONDS = 3.0
+GRACE_SECONDS = 4.5
 """So long running calls of sessions may go on when the application is about to end; then each is told."""
 _UNSAID = b"2025-03-26"
 """The revision of a client that sends no `MCP-Protocol-Version`, where no session says which."""
@@ -243,6 +243,7 @@ class StreamableHTTP:
     async def _authorize(self, hook: Authorize, head: Head) -> object:
         """Ask the author who calls."""
         token: str | None = None
+        deadline: asyncio.Timeout | None = None
         try:
             token = read_bearer(head.headers.get(b"authorization"))
             request = describe_request(
@@ -252,7 +253,8 @@ class StreamableHTTP:
                 client_address=head.client,
                 is_mirrored=head.is_per_request,
             )
-            return await authorize(hook, token, request)
+            async with asyncio.timeout(self._limits.authorize_seconds) as deadline:
+                return await authorize(hook, token, request)
         except HeaderMismatch as error:
             raise Refusal(400, error) from None
         except (Unauthorized, Forbidden) as error:
@@ -260,6 +262,10 @@ class StreamableHTTP:
             refused = InvalidRequest(error.message)
             raise Refusal(status, refused, headers=[(b"www-authenticate", value)]) from None
         except Exception as failure:  # noqa: BLE001 - the author's own code: nothing of it is sent
+            if deadline is not None and deadline.expired():
+                logger.error("authorize did not say within %g seconds who calls", self._limits.authorize_seconds)  # noqa: TRY400
+                busy = InternalError("the authorization could not be checked in time; send the request again later")
+                raise Refusal(503, busy, headers=[(b"retry-after", b"5")]) from None
             told = "".join(traceback.format_exception(failure))
             logger.error("authorize failed: %s", hide_token(told, token or ""))  # noqa: TRY400 - without the token
             raise Refusal(500, InternalError("the server failed to check the authorization")) from None

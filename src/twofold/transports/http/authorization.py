@@ -332,7 +332,7 @@ async def authorize(hook: Authorize, token: str | None, request: HttpRequest) ->
             principal = hook(token, request)
         else:
             principal = await asyncio.to_thread(_call, hook, token, request)
-        if inspect.isawaitable(principal):
+        while inspect.isawaitable(principal):  # also what a hook gives that forgets an `await`
             principal = await principal
     except (Unauthorized, Forbidden) as error:
         _join_scopes(error, None)  # what a challenge could not say is said to be the hook's fault here
@@ -341,6 +341,8 @@ async def authorize(hook: Authorize, token: str | None, request: HttpRequest) ->
             raise
         plain = Forbidden if isinstance(error, Forbidden) else Unauthorized  # a kind of its own may be made otherwise
         raise plain(message, scope=error.scope) from None
+    if inspect.isgenerator(principal) or inspect.isasyncgen(principal):
+        raise TypeError("the authorize hook gives a generator, which is nobody; let it return who calls")
     if principal is None or principal is False:
         raise Unauthorized("the token is not accepted here; obtain another")
     return principal

@@ -99,6 +99,7 @@ class RequestExchange:
         self._timer: asyncio.Handle | None = None
         self._worker: asyncio.Task[object] | None = None
         self._has_gone = False
+        self._is_answered = False
 
     async def serve(self, connection: Connection, body: bytes) -> Answer | None:
         """Have a message answered and send the answer.
@@ -112,6 +113,7 @@ class RequestExchange:
         """
         try:
             answer = await self._work(connection, body)
+            self._is_answered = True
             if not self._has_gone:
                 await self._reply(answer)
             elif self._pumping is not None and self._pumping.done():
@@ -160,7 +162,7 @@ class RequestExchange:
 
     def write(self, message: bytes) -> None:
         """Send a message about the request: from now on the answer is a stream."""
-        if not self._has_gone:
+        if not (self._has_gone or self._is_answered):
             self._open_stream().write(message)
 
     async def drain(self) -> None:

@@ -9,6 +9,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         requests: Worked on at once, those included whose clients have gone; more are answered 503.
         streams: Of changes, open at once; more are answered 503.
+        authorize_seconds: For the author's `authorize` to say who calls; then 503.
         body_seconds: For a body to arrive; then 408.
         keep_alive_seconds: A stream that is silent for so long gets a comment, or proxies would close it; a quiet
             call becomes a stream for it.
@@ -20,6 +21,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             can resume it.
         retry_milliseconds: Told to clients of sessions: how long to wait before they resume.
         kept_bytes: What one stream of a session keeps for a client that comes back.
+        running_bytes: What all streams of sessions together keep of calls that still run.
         retained_bytes: What all finished streams together keep.
         retention_seconds: So long a finished stream is kept.
         sessions: Open at once.
@@ -30,6 +32,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     requests: int = 1000
     streams: int = 1000
+    authorize_seconds: float = 10.0
     body_seconds: float = 30.0
     keep_alive_seconds: float = 15.0
     stall_seconds: float = 60.0
@@ -38,6 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     resumable_after_seconds: float = 1.0
     retry_milliseconds: int = 1000
     kept_bytes: int = 4 * 1024 * 1024
+    running_bytes: int = 256 * 1024 * 1024
     retained_bytes: int = 64 * 1024 * 1024
     retention_seconds: float = 60.0
     sessions: int = 1000

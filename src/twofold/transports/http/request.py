@@ -58,7 +58,8 @@ def read_head(scope: Scope) -> Head:
         headers = _join_repeated(fields)
     whole_path: str = scope["path"]
     root: str = scope.get("root_path", "")
-    path = whole_path[len(root) :] if root and whole_path.startswith(root) else whole_path
+    is_below = root and whole_path.startswith(root) and whole_path[len(root) : len(root) + 1] in ("", "/")
+    path = whole_path[len(root) :] if is_below else whole_path
     is_per_request = headers.get(PROTOCOL_VERSION, b"").strip() in _PER_REQUEST
     client = scope.get("client")
     return Head(scope["method"], path, whole_path, headers, is_per_request, client[0] if client else None)

@@ -13,7 +13,7 @@ from twofold.errors import InternalError, InvalidRequest
 from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection
 from twofold.transports.http.reply import Refusal
-from twofold.transports.http.stream import EventStream
+from twofold.transports.http.stream import Budget, EventStream
 
 logger = logging.getLogger("twofold")
 
@@ -30,12 +30,19 @@ class Session:
     """
 
     def __init__(
-        self, principal: object, limits: Limits, *, now: float, retain: Callable[["Session", EventStream], None]
+        self,
+        principal: object,
+        limits: Limits,
+        budget: Budget,
+        *,
+        now: float,
+        retain: Callable[["Session", EventStream], None],
     ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.principal = principal
         self.used_at = now
         self._limits = limits
+        self._budget = budget
         self._connection: Connection | None = None
         self._retain = retain
         self._streams: dict[str, EventStream] = {}
@@ -70,7 +77,7 @@ class Session:
         """Open the stream of one request; told whether a client is about to read it."""
         name = str(self._next_stream)
         self._next_stream += 1
-        stream = EventStream(self._limits, name, primes=self._primes, is_awaited=is_awaited)
+        stream = EventStream(self._limits, name, primes=self._primes, is_awaited=is_awaited, budget=self._budget)
         stream.on_end = partial(self._retain, self, stream)
         self._streams[name] = stream
         return stream
@@ -79,7 +86,7 @@ class Session:
     def unasked(self) -> EventStream:
         """The stream of messages that are about no request, which a GET reads."""
         if self._unasked is None:
-            self._unasked = EventStream(self._limits, "0", primes=self._primes, is_awaited=False)
+            self._unasked = EventStream(self._limits, "0", primes=self._primes, is_awaited=False, budget=self._budget)
             self._streams["0"] = self._unasked
         return self._unasked
 
@@ -130,6 +137,15 @@ class Session:
             stream.end()
 
 
+def _is_same(one: object, other: object) -> bool:
+    """Compare principals, whose `==` is the author's own."""
+    try:
+        return bool(one == other)
+    except Exception:
+        logger.exception("principals cannot be compared; the session is taken for somebody else's")
+        return False
+
+
 class _Retained(msgspec.Struct, frozen=True, eq=False):
     session: Session
     stream: EventStream
@@ -148,6 +164,7 @@ class Sessions:
     def __init__(self, limits: Limits, on_end: Callable[[Connection], None]) -> None:
         self._limits = limits
         self._on_end = on_end
+        self._budget = Budget(limits.running_bytes)
         self._sessions: dict[str, Session] = {}
         self._retained: deque[_Retained] = deque()
         self._retained_bytes = 0
@@ -158,7 +175,7 @@ class Sessions:
 
     def prepare(self, principal: object) -> Session:
         """Make a session that is not known yet: it is, once `admit` is called."""
-        return Session(principal, self._limits, now=self._loop.time(), retain=self._retain)
+        return Session(principal, self._limits, self._budget, now=self._loop.time(), retain=self._retain)
 
     def admit(self, session: Session, connection: Connection) -> None:
         """Take a session in.
@@ -179,7 +196,7 @@ class Sessions:
             Refusal: There is none; or it is somebody else's, which is not told apart.
         """
         session = self._sessions.get(session_id.decode("latin-1"))
-        if session is not None and session.principal != principal:
+        if session is not None and not _is_same(session.principal, principal):
             logger.warning("a session was asked for by somebody else than who opened it")
             session = None
         if session is None:

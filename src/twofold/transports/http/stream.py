@@ -13,8 +13,23 @@ from twofold.transports.http.reply import STREAM_HEADERS, Headers
 
 logger = logging.getLogger("twofold")
 
+PIECE_BYTES = 256 * 1024
+"""Of a large event, sent at a time."""
 HIGH_WATER_BYTES = 256 * 1024
 """With more unsent, whoever writes and can wait does wait."""
+
+
+class Budget:
+    """What the streams of an application keep together, and may."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.spent_bytes = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more should be kept."""
+        return self.spent_bytes > self.limit_bytes
 
 
 class EventStream:
@@ -25,10 +40,17 @@ class EventStream:
         name: Makes the stream resumable: events are named `name-place` and kept after they were sent.
         primes: Begins with an event that has only its name: a client can then resume before the first message.
         is_awaited: A client is about to read it, so that nothing is dropped meanwhile.
+        budget: What it may keep together with others, as long as its call runs.
     """
 
     def __init__(
-        self, limits: Limits, name: str | None = None, *, primes: bool = False, is_awaited: bool = True
+        self,
+        limits: Limits,
+        name: str | None = None,
+        *,
+        primes: bool = False,
+        is_awaited: bool = True,
+        budget: Budget | None = None,
     ) -> None:
         self.name = name
         self._limits = limits
@@ -39,6 +61,7 @@ class EventStream:
         self._dropped = 0  # unsent events that were dropped, and nobody was told
         self._unsent_bytes = 0
         self._kept_bytes = 0
+        self._budget = budget or Budget(limits.running_bytes)
         self._is_ended = False
         self._is_awaited = is_awaited
         self._is_released = False
@@ -76,16 +99,19 @@ class EventStream:
         return 0 < place <= self._last
 
     def write(self, message: bytes) -> None:
-        """Write one message; with too much unsent, its client is given up."""
+        """Write one message; with too much unsent before it, its client is given up."""
+        is_too_much = self._unsent_bytes > self._limits.unsent_bytes and self._is_wanted
         self._append(encode_event(message, event_id=None if self.name is None else f"{self.name}-{self._last + 1}"))
-        if self._unsent_bytes > self._limits.unsent_bytes and self._is_wanted:
+        if is_too_much:
             self.on_overflow()
 
     def end(self, answer: bytes | None = None) -> None:
         """Write the answer, of whatever size, and nothing more after it."""
         if answer is not None:
             self._append(encode_event(answer, event_id=None if self.name is None else f"{self.name}-{self._last + 1}"))
-        self._is_ended = True
+        if not self._is_ended:
+            self._is_ended = True
+            self._budget.spent_bytes -= self._kept_bytes  # what is finished is bounded elsewhere
         self._wake()
         if self.on_end is not None:
             self.on_end()
@@ -126,8 +152,9 @@ class EventStream:
             while self._reader is None or self._reader is reader:
                 is_last = is_for_now or self._is_ended or self._reader is None  # what is written by now still goes out
                 batch = self._take()
-                if batch:
-                    await self._send(send, {"type": "http.response.body", "body": batch, "more_body": True})
+                for start in range(0, len(batch), PIECE_BYTES):  # the time is for each piece: it has to move on
+                    piece = batch if len(batch) <= PIECE_BYTES else batch[start : start + PIECE_BYTES]
+                    await self._send(send, {"type": "http.response.body", "body": piece, "more_body": True})
                 if is_last:
                     break
                 if not batch:
@@ -169,23 +196,28 @@ class EventStream:
         self._events.append(event)
         self._last += 1
         self._unsent_bytes += len(event)
-        self._kept_bytes += len(event)
+        self._keep(len(event))
         if self.name is not None:
             self._forget_oldest()
         if self._unsent_bytes > HIGH_WATER_BYTES and self._is_wanted:
             self._has_room.clear()
         self._changed.set()
 
+    def _keep(self, size: int) -> None:
+        self._kept_bytes += size
+        if not self._is_ended:
+            self._budget.spent_bytes += size
+
     def _forget_oldest(self) -> None:
         """Keep within bounds: the newest event stays, and what a client who is there has not taken yet."""
-        while self._kept_bytes > self._limits.kept_bytes and len(self._events) > 1:
+        while (self._kept_bytes > self._limits.kept_bytes or self._budget.is_spent) and len(self._events) > 1:
             if self._first > self._sent:
                 if self._is_wanted:
                     return
                 self._unsent_bytes -= len(self._events[0])
                 self._sent = self._first
                 self._dropped += 1
-            self._kept_bytes -= len(self._events.popleft())
+            self._keep(-len(self._events.popleft()))
             self._first += 1
 
     def _go_to(self, place: int | None) -> None:
@@ -210,7 +242,7 @@ class EventStream:
         if self.name is None:  # nobody can come back for it
             self._first = self._last + 1
             self._events.clear()
-            self._kept_bytes = 0
+            self._keep(-self._kept_bytes)
         else:
             self._forget_oldest()
         self._has_room.set()

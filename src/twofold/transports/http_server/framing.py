@@ -17,6 +17,9 @@ MAX_HEAD_BYTES = 64 * 1024
 """Request line and fields. Browsers and proxies send up to 8 KiB; parameters in `Mcp-Param-*` need some more."""
 MAX_FIELDS = 100
 """Fields of one head: clients send about 20, and every one costs an object."""
+MAX_TINY_CHUNKS = 1000
+TINY_CHUNK_BYTES = 64
+"""A body of more chunks than that has to have so many bytes in each, on the average."""
 METHODS = frozenset({b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PUT"})
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
@@ -74,6 +77,8 @@ class RequestFraming:
         self._searched = 0
         self._part = _Part.HEAD
         self._left = 0
+        self._chunks = 0
+        self._chunk_bytes = 0
         self.awaits_continue = False
 
     @property
@@ -175,6 +180,7 @@ class RequestFraming:
             if is_http_1_0 or _value(fields, b"\r\ntransfer-encoding:") != b"chunked":
                 raise RequestRefused(400, "the only transfer encoding taken is chunked, in HTTP/1.1")
             self._part = _Part.CHUNK_SIZE
+            self._chunks = self._chunk_bytes = 0
         elif lengths:
             digits = _value(fields, b"\r\ncontent-length:")
             if not digits.isdigit() or len(digits) > _MAX_LENGTH_DIGITS:
@@ -214,6 +220,7 @@ class RequestFraming:
                 end = size.end()
                 self._left = int(size[1], 16)
                 self._part = _Part.CHUNK_DATA if self._left else _Part.LAST_CHUNK_END
+                self._count_chunk()
             else:
                 line_end = self._buffer[end : end + 2]
                 if line_end != b"\r\n":
@@ -223,6 +230,13 @@ class RequestFraming:
                 end += 2
                 self._part = _Part.CHUNK_SIZE if self._part is _Part.CHUNK_END else _Part.HEAD
         return end
+
+    def _count_chunk(self) -> None:
+        """Refuse a body in many tiny chunks, each of which costs as much as a large one."""
+        self._chunks += 1
+        self._chunk_bytes += self._left
+        if self._chunks > MAX_TINY_CHUNKS and self._chunk_bytes < self._chunks * TINY_CHUNK_BYTES:
+            raise RequestRefused(400, "the body comes in too many tiny chunks; send larger ones, or its length")
 
     def _check_chunk_size_start(self, start: int) -> None:
         """Refuse what cannot become the size of a chunk."""
