@@ -15,6 +15,7 @@ import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from client_side import measure_client, print_client
 from over_http import measure_http, print_http
 from payloads import CALLS
 from peers import META, open_floor, open_mcp, open_twofold, request_bytes
@@ -119,8 +120,10 @@ def main() -> None:
     print(row("cold start", cold["twofold"], cold["mcp"], f"{'':9}"))
     over_http = measure_http()
     print_http(over_http)
+    client = measure_client()
+    print_client(client)
     if len(sys.argv) > 1:
-        written = {**figures, "cold start": cold, "http": over_http, "meta": META}
+        written = {**figures, "cold start": cold, "http": over_http, "client": client, "meta": META}
         Path(sys.argv[1]).write_text(json.dumps(written, indent=1))
 
 

@@ -39,7 +39,7 @@ def blocks(language: str) -> list[str]:
 
 def test_every_program_in_the_documents_is_a_file_with_a_test():
     assert sorted(blocks("python")) == sorted(path.read_text() for path in PROGRAMS.values())
-    assert set(PROGRAMS) == {"shop", "prompts", "mounted", "authorization", *(case[0] for case in CALLS)}
+    assert set(PROGRAMS) == {"shop", "prompts", "mounted", "authorization", "client", *(case[0] for case in CALLS)}
 
 
 CALLS = [
@@ -134,6 +134,15 @@ async def test_the_metadata_of_a_mounted_server_is_served_by_a_second_route():
         ).whole()
         http.app = app
     assert (metadata.status, metadata.json["resource"]) == (200, "https://mcp.example.com/mcp")
+
+
+def test_the_client_says_what_its_page_says():
+    """It starts its own server as a child process, calls it, and ends."""
+    done = subprocess.run(
+        [sys.executable, str(PROGRAMS["client"])], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout in (ROOT / "docs" / "client.md").read_text()
+    assert done.stdout.splitlines()[0] == "['product_details'] 2026-07-28"
 
 
 async def test_a_picture_is_content():

@@ -18,7 +18,8 @@ NAMES = {
     "ToolAnnotations", "ToolDefinition", "ToolError", "ToolOptions", "TransportError", "TwofoldError",
     "UnsupportedProtocolVersion", "AuthorizationError", "Forbidden", "HeaderMismatch", "HttpRequest",
     "MissingRequiredClientCapability", "PromptMessage", "PromptOptions", "ProtectedResource", "Unauthorized",
-    "Authorize", "Limits",
+    "Authorize", "Limits", "CheckedResult", "Client", "ContractError", "HttpStatusError", "InputRequired", "NotSent",
+    "OutcomeUnknown", "ResultTypeMismatch", "SessionGone", "StdioServer", "ToolListing", "UnknownContent", "Verdict",
 }  # fmt: skip
 
 

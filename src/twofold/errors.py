@@ -21,10 +21,12 @@ TwofoldError
 │  └─ Forbidden                403: a token that does not reach so far
 ├─ ContractError         a result that breaks its tool's contract; carries the whole result
 │  └─ ResultTypeMismatch       it does not fit the type that was asked for
+├─ InputRequired         a call goes on only if the server's questions are answered
 ├─ OutcomeUnknown        a call may have been carried out, and its answer will not come
 └─ TransportError        the channel cannot be used
    ├─ NotSent                  nothing of it has reached the peer
    └─ HttpStatusError          the peer refused it by an HTTP status alone
+      └─ SessionGone              it has ended the session; a new one can be begun
 ```
 
 `ToolError` and its kinds are for the model, which can mend its call; `ProtocolError` is for the
@@ -206,6 +208,20 @@ class ResultTypeMismatch(ContractError):
     """A result that keeps its contract, but is not of the type that the caller asked for."""
 
 
+class InputRequired(TwofoldError):
+    """A call that is not finished: the server asks something first, and this client has nobody who answers.
+
+    Attributes:
+        tool: The tool's name.
+        requests: What it asks, by its own keys, as it came.
+    """
+
+    def __init__(self, message: str, *, tool: str, requests: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.tool = tool
+        self.requests = requests
+
+
 class OutcomeUnknown(TwofoldError):
     """A call that may have been carried out, although its answer will not come: repeat it only where that is safe.
 
@@ -242,3 +258,7 @@ class HttpStatusError(TransportError):
         self.status = status
         self.body = body
         self.challenge = challenge
+
+
+class SessionGone(HttpStatusError):
+    """The server no longer knows the session: nothing was done, and `initialize` begins a new one."""

@@ -103,7 +103,9 @@ def test_log_messages_go_to_stderr(shop, capsys):
     ("arguments", "line"),
     [
         (["lst", "shop.py"], 'Unknown command "lst". Did you mean "list"? Available commands: serve, list, call; see twofold --help'),
-        (["list"], 'Command "list" parameter TARGET requires an argument; see twofold --help'),
+        (["list"], "list needs a TARGET: module:object, file.py, a URL, or -- command arguments"),
+        (["list", "--"], "after -- stands the command that starts the server, and there is none"),
+        (["call", "shop.py"], "call needs a TOOL: twofold call TARGET TOOL '{…}', or twofold call TOOL '{…}' -- command"),
         (["list", "shop.py", "--jsn"], "Unknown option: --jsn. Did you mean --json? See twofold --help"),
         (["call", "shop.py", "search", "--face", "foo"], 'Invalid value "foo" for --face. Choose from: "model", "program", "both"; see twofold --help'),
         (["call", "shop.py", "search", "{"], "the arguments are no JSON (Input data was truncated), got '{'"),
@@ -180,16 +182,19 @@ Commands:
 
 """
 CALL_HELP = """\
-Usage: twofold call [OPTIONS] TARGET TOOL [ARGS]
+Usage: twofold call TARGET TOOL [JSON] [OPTIONS]
+       twofold call TOOL [JSON] [OPTIONS] -- COMMAND [ARGUMENTS]
 
 Call a tool and show its result: both faces in a terminal, JSON elsewhere.
 
-Progress and log messages go to stderr. The exit code is 0 for a result, 1 if the tool reported an error.
+Progress and log messages go to stderr. The exit code is 0 for a result, 1 if the tool reported an error, or its
+result breaks what it promised.
 
 Arguments:
-  TARGET: `module:object`, `file.py`, or `file.py:name`. [required]
-  TOOL: The tool's name. [required]
-  ARGUMENTS: Its arguments, a JSON object. [default: {}]
+  TARGET: `module:object`, `file.py`, `file.py:name`, or a URL; left out where `-- command arguments`, which start
+  a server, stand at the end. [required]
+  TOOL: The tool's name. [default: ""]
+  ARGUMENTS: Its arguments, a JSON object; {} if left out. [default: ""]
 
 Parameters:
   --face CHOICE: What to show: the text for the model, the structure for programs, or both. [choices: model, program, both] [default: both]
@@ -367,3 +372,50 @@ def test_importing_twofold_loads_no_command_line():
     code = "import sys, twofold; print([name for name in ('cyclopts', 'rich', 'httpx', 'httpx2', 'uvicorn') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_command_after_two_dashes_is_started_asked_and_ended(shop, capsys):
+    """Both faces, the verdict and the revision; whatever its words look like, they are the command's."""
+    command = ["--", sys.executable, "-c", "import shop; shop.mcp.run()"]
+    code, out, err = run(capsys, "call", "search", '{"query": "mug"}', *command)
+    answer = json.loads(out)
+    assert (code, answer["verdict"]["status"], answer["isError"]) == (0, "valid", False)
+    assert err.endswith("(revision 2026-07-28); result valid\n")
+    code, out, _ = run(capsys, "list", *command)
+    assert (code, "search" in [tool["name"] for tool in json.loads(out)["tools"]]) == (0, True)
+
+
+def test_a_server_that_cannot_be_reached_is_exit_code_3(capsys):
+    """One line that says what is wrong and what to do."""
+    code, out, err = run(capsys, "list", "http://127.0.0.1:1/mcp")
+    assert (code, out) == (3, "")
+    assert (
+        err
+        == "twofold: http://127.0.0.1:1/mcp: nothing listens there; start the server, or mend host and port in the URL\n"
+    )
+    code, out, err = run(capsys, "call", "x", "--", "/no/such/program")
+    assert (code, out, "/no/such/program" in err) == (3, "", True)
+
+
+def test_a_result_that_breaks_its_contract_is_shown_and_exit_code_1(tmp_path, monkeypatch, capsys):
+    """Whoever decides whether a server keeps its word sees what it sent, and what is wrong with it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "liar.py").write_text(
+        "import json, sys\n"
+        "tool = {'name': 'count', 'inputSchema': {'type': 'object'}, 'outputSchema': {'type': 'object', 'required': ['n']}}\n"
+        "for line in sys.stdin:\n"
+        "    message = json.loads(line)\n"
+        "    results = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'l', 'version': '1'}},\n"
+        "               'tools/list': {'tools': [tool]}, 'tools/call': {'content': [], 'structuredContent': {'m': 1}}}\n"
+        "    if 'id' in message:\n"
+        "        result = results.get(message['method'])\n"
+        "        said = {'result': result} if result else {'error': {'code': -32601, 'message': 'no'}}\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], **said}), flush=True)\n"
+    )
+    code, out, err = run(capsys, "call", "count", "--", sys.executable, "liar.py")
+    assert (code, json.loads(out)["structuredContent"], json.loads(out)["verdict"]["status"]) == (
+        1,
+        {"m": 1},
+        "invalid",
+    )
+    assert "l 1 (revision 2025-11-25); result invalid" in err

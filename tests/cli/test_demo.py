@@ -36,4 +36,5 @@ def test_the_demo_fails_when_an_answer_is_wrong(tmp_path):
     (tmp_path / "catalogue.py").write_text("raise SystemExit(3)")
     code, text = play(tmp_path)
     assert code == 1
-    assert "Not as it should be: the catalogue went away in the middle" in text
+    assert "Not as it should be: server" in text
+    assert "exit code 3" in " ".join(text.split())

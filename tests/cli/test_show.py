@@ -11,7 +11,6 @@ from twofold import (
     CallToolResult,
     Icon,
     ImageContent,
-    MCPServer,
     ResourceLink,
     TextContent,
     ToolAnnotations,
@@ -44,7 +43,7 @@ TOOL = ToolDefinition(
 
 def test_tools_are_a_table():
     """Name, title, hints, parameters and result of each tool, markup and control characters inert."""
-    text = drawn(show_tools, [TOOL], server=MCPServer("shop", title="The [b]shop"))
+    text = drawn(show_tools, [TOOL], name="shop", title="The [b]shop")
     assert text.splitlines() == [
         "                                   The [b]shop                                   ",
         "┏━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━┓",
@@ -59,7 +58,7 @@ def test_tools_are_a_table():
 
 def test_a_server_without_tools_says_so():
     """An empty table would look like a fault."""
-    assert drawn(show_tools, [], server=MCPServer("shop[b]")) == "shop[b] offers no tools\n"
+    assert drawn(show_tools, [], name="shop[b]", title="shop[b]") == "shop[b] offers no tools\n"
 
 
 def test_both_faces_stand_side_by_side():

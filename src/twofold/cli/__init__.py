@@ -1,6 +1,7 @@
 """The `twofold` command: serve, list and call tools from a shell. One file a command."""
 
 import io
+import json
 import os
 import sys
 import warnings
@@ -72,6 +73,9 @@ def _run(arguments: list[str]) -> int:
 
     from twofold.cli.commands import app  # noqa: PLC0415
 
+    if "--" in arguments:  # what follows is a command of its own, whatever its words look like
+        place = arguments.index("--")
+        arguments = [*arguments[:place], "--server-command", json.dumps(arguments[place + 1 :])]
     try:
         code = app(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:

@@ -18,5 +18,14 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.command(serve, name="serve")
-app.command(list_tools, name="list")
-app.command(call_tool, name="call")
+app.command(
+    list_tools,
+    name="list",
+    usage="Usage: twofold list TARGET [--json]\n       twofold list [--json] -- COMMAND [ARGUMENTS]\n",
+)
+app.command(
+    call_tool,
+    name="call",
+    usage="Usage: twofold call TARGET TOOL [JSON] [OPTIONS]\n"
+    "       twofold call TOOL [JSON] [OPTIONS] -- COMMAND [ARGUMENTS]\n",
+)

@@ -7,22 +7,51 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from twofold.cli.failures import Exit
-from twofold.cli.show import print_json, show_tools
+from twofold.cli.failures import BadUsage, Exit, NotLoaded, one_line
+from twofold.cli.remote import describe_server, find_remote, run_with_client
+from twofold.cli.show import print_json, print_text, show_tools
 from twofold.cli.target import load_target
+from twofold.client.client import Client
+from twofold.errors import ProtocolError
+from twofold.protocol.tool import ToolDefinition
 
 
-def list_tools(target: str, /, *, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def list_tools(
+    target: str = "",
+    /,
+    *,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    server_command: Annotated[str, Parameter(show=False)] = "",
+) -> int:
     """Show a server's tools: a table in a terminal, JSON elsewhere.
 
     Args:
-        target: `module:object`, `file.py`, or `file.py:name`.
+        target: `module:object`, `file.py`, `file.py:name`, a URL, or `-- command arguments` that start a server.
         json: JSON in a terminal too: the definitions as a client gets them.
+        server_command: JSON of the words after `--`.
     """
-    server = load_target(target)
-    tools = asyncio.run(server.list_tools())
+    remote = find_remote(target, server_command)
+    if remote is None:
+        if not target:
+            raise BadUsage("list needs a TARGET: module:object, file.py, a URL, or -- command arguments")
+        server = load_target(target)
+        tools = asyncio.run(server.list_tools())
+        name, title = server.name, server.identity.implementation.title or server.name
+    else:
+        tools, name, rejected = run_with_client(remote, _list)
+        title = name
+        for tool, reason in rejected.items():
+            print_text(f"twofold: left out: tool {tool!r:.80}: {reason}", to_stderr=True)
     if json or not sys.stdout.isatty():
         print_json(msgspec.json.encode({"tools": tools}))
     else:
-        show_tools(tools, server=server)
+        show_tools(tools, name=name, title=title)
     return Exit.RESULT
+
+
+async def _list(client: Client) -> tuple[list[ToolDefinition], str, dict[str, str]]:
+    try:
+        listing = await client.list_tools()
+    except ProtocolError as error:
+        raise NotLoaded(f"the server does not list its tools: {one_line(error)}") from error
+    return list(listing.tools), describe_server(client), client.rejected_tools

@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from twofold.client.results import CheckedResult, UnknownContent
 from twofold.protocol.content import AudioContent, ContentBlock, ImageContent, ResourceLink, TextContent
 from twofold.protocol.messages import CallToolResult
 from twofold.protocol.tool import ToolAnnotations, ToolDefinition
-from twofold.server.mcpserver import MCPServer
 
 _MAX_DEPTH = 6
 """Levels of a schema spelled out in a table; what lies deeper is named only."""
@@ -63,7 +63,7 @@ def print_text(text: str, *, to_stderr: bool = False) -> None:
     stream.write(text + "\n")
 
 
-def block_text(block: ContentBlock) -> str:
+def block_text(block: ContentBlock | UnknownContent) -> str:
     """Write a content block as text; what is no text is named with its type and size."""
     match block:
         case TextContent():
@@ -73,18 +73,20 @@ def block_text(block: ContentBlock) -> str:
             return f"[{kind} {block.mime_type}, {len(block.data) * 3 // 4} bytes]"
         case ResourceLink():
             return f"[resource {block.name}: {block.uri}]"
+        case UnknownContent():
+            return f"[a block of the unknown type {block.type!r:.80}]"
         case _:
             contents = block.resource
             return contents.text if contents.text is not None else f"[resource {contents.uri}]"
 
 
-def show_tools(tools: Sequence[ToolDefinition], *, server: MCPServer, console: Console | None = None) -> None:
+def show_tools(tools: Sequence[ToolDefinition], *, name: str, title: str, console: Console | None = None) -> None:
     """Print a table of tools."""
     console = console or Console(highlight=False)
     if not tools:
-        console.print(Text(f"{neutralise(server.name)} offers no tools"))
+        console.print(Text(f"{neutralise(name)} offers no tools"))
         return
-    console.print(tools_table(tools, caption=server.identity.implementation.title or server.name))
+    console.print(tools_table(tools, caption=title))
 
 
 def tools_table(tools: Sequence[ToolDefinition], *, caption: str) -> Table:
@@ -176,12 +178,12 @@ def _describe_object(node: dict[str, Any], root: Any, depth: int) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def show_faces(result: CallToolResult, *, console: Console | None = None) -> None:
+def show_faces(result: CallToolResult | CheckedResult, *, console: Console | None = None) -> None:
     """Print both faces of a result."""
     (console or Console(highlight=False)).print(faces_table(result))
 
 
-def faces_table(result: CallToolResult) -> Table:
+def faces_table(result: CallToolResult | CheckedResult) -> Table:
     """Lay out both faces of a result side by side: what the model reads, what programs get."""
     table = Table(expand=True, show_lines=False)
     error_style = "red" if result.is_error else ""
@@ -190,7 +192,7 @@ def faces_table(result: CallToolResult) -> Table:
     text = "\n".join(map(block_text, result.content))
     structured = "nothing"
     if result.has_structured_content:
-        structured = msgspec.json.format(msgspec.json.encode(result.structured), indent=2).decode()
+        structured = msgspec.json.format(msgspec.json.encode(result.structured_content), indent=2).decode()
     table.add_row(
         Text(neutralise(text), style=error_style),
         Text(neutralise(structured), style="" if result.has_structured_content else "dim"),

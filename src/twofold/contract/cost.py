@@ -6,6 +6,7 @@ ends the process.
 """
 
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
@@ -51,8 +52,16 @@ class Cost(msgspec.Struct, frozen=True):
     is_recursive: bool
 
 
-def measure_cost(document: Document) -> Cost:
-    """Measure a schema's cost; what refers back to itself is counted once, as jsonschema-rs tries it once."""
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+
+
+def measure_cost(document: Document, price: Callable[[Subschema], int] = lambda _node: 1) -> Cost:
+    """Measure a schema's cost; what refers back to itself is counted once, as jsonschema-rs tries it once.
+
+    Args:
+        document: The schema.
+        price: What trying one subschema costs, those inside it left out.
+    """
     costs: dict[int, _Cost] = {}
     open_nodes: set[int] = set()
     longest = 1
@@ -62,7 +71,7 @@ def measure_cost(document: Document) -> Cost:
         node, is_done = stack.pop()
         if is_done:
             open_nodes.discard(id(node))
-            costs[id(node)] = _add_up(node, costs)
+            costs[id(node)] = _add_up(node, price(node), costs)
             longest = max(longest, costs[id(node)].chain)
         elif id(node) in open_nodes:
             is_recursive = True
@@ -73,16 +82,19 @@ def measure_cost(document: Document) -> Cost:
     return Cost(costs[id(document.root)].peak, longest, is_recursive)
 
 
-def _add_up(node: Subschema, costs: dict[int, _Cost]) -> _Cost:
-    total = _Cost()
+def _add_up(node: Subschema, own: int, costs: dict[int, _Cost]) -> _Cost:
+    total = _Cost(own)
+    # To learn what was evaluated, jsonschema-rs judges once more at every step (measured: exactly so often).
+    is_repeated = isinstance(node.schema, dict) and not _UNEVALUATED.isdisjoint(node.schema)
     for part in node.parts:
         cost = costs.get(id(part.node))
         if cost is None:  # it refers back to what is being measured
             continue
         if part.place == SAME:
-            total.tries += cost.tries
+            times = 1 + cost.chain if is_repeated else 1
+            total.tries += cost.tries * times
             total.chain = max(total.chain, cost.chain + 1)
-            total.below.update(cost.below)
+            total.below.update({place: tries * times for place, tries in cost.below.items()})
         else:
             total.below[part.place] += cost.peak
     return total

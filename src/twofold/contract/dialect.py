@@ -43,8 +43,8 @@ def read_dialect(schema: dict[str, Any] | bool, *, what: str) -> Dialect:
     if isinstance(schema, bool) or "$schema" not in schema:
         return DRAFT_2020_12
     named = schema["$schema"]
-    if isinstance(named, str):
-        dialect = _DIALECTS.get(named.removesuffix("#").removeprefix("https://").removeprefix("http://"))
+    if isinstance(named, str) and named.startswith(("https://", "http://")):
+        dialect = _DIALECTS.get(named.removesuffix("#").partition("://")[2])
         if dialect is not None:
             return dialect
     raise InvalidDefinition(

@@ -112,9 +112,6 @@ def find_foreign(value: Any, *, max_depth: int, max_values: float = math.inf) ->
     while stack:
         path, item = stack.pop()
         seen += 1
-        if seen > max_values:
-            yield (), f"it holds more than {max_values} values"
-            return
         fault = _foreign(item, depth=len(path), max_depth=max_depth)
         if fault is not None:
             yield path, fault
@@ -126,6 +123,9 @@ def find_foreign(value: Any, *, max_depth: int, max_values: float = math.inf) ->
             indexed = _suspects(enumerate(item), item)
             stack.extend(((*path, index), child) for index, child in reversed(indexed))
             seen += len(item) - len(indexed)
+        if seen > max_values:
+            yield (), f"it holds more than {max_values} values"
+            return
 
 
 def _suspects(members: Iterable[tuple[_Step, Any]], values: Collection[Any]) -> list[tuple[_Step, Any]]:

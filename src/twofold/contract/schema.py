@@ -14,6 +14,7 @@ import msgspec
 from twofold.contract.cost import measure_cost
 from twofold.contract.dialect import read_dialect
 from twofold.contract.document import Document, Schema
+from twofold.contract.patterns import OPTIONS, MeteredPattern, check_patterns
 from twofold.contract.plain import Path, cut, find_foreign, format_path, format_pointer, name_type, show
 from twofold.contract.sentences import TYPES, fault_of, show_pattern
 from twofold.errors import InvalidDefinition
@@ -43,9 +44,6 @@ MAX_VALUE_DEPTH = 1_000
 
 _MAX_FRAMES = 16_000
 """Steps inside one another while a value is checked: half of what fits in a stack of 8 MB (measured)."""
-
-_BACKTRACK_LIMIT = 100_000
-"""Steps of a pattern that needs look-around or back-references; all others run in linear time anyway."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -85,11 +83,14 @@ class CompiledSchema:
                 The message names the place in the schema.
         """
         _check_bounds(schema, what=what)
+        check_patterns(schema, what=what)
         dialect = read_dialect(schema, what=what)
         try:
             jsonschema_rs.meta.validate(schema)
         except jsonschema_rs.ValidationError as error:
             raise _meta_fault(error, what=what) from None
+        except jsonschema_rs.ReferencingError as error:
+            raise InvalidDefinition(f"{what}: {cut(str(error))}") from None
         document = Document(schema, what=what, dialect=dialect)
         cost = measure_cost(document)
         if cost.tries > MAX_TRIES or cost.chain > MAX_CHAIN:
@@ -101,6 +102,8 @@ class CompiledSchema:
             validator = _build(schema)
         except jsonschema_rs.ValidationError as error:
             raise _meta_fault(error, what=what) from None
+        except jsonschema_rs.ReferencingError as error:
+            raise InvalidDefinition(f"{what}: {cut(str(error))}") from None
         max_depth = min(MAX_VALUE_DEPTH, _MAX_FRAMES // cost.chain if cost.is_recursive else MAX_VALUE_DEPTH)
         return cls(validator, document, max_depth)
 
@@ -147,24 +150,44 @@ class CompiledSchema:
         if self._explainer is None:
             from twofold.contract.explain import Explainer  # noqa: PLC0415 - 2 ms that only a failure needs
 
-            self._explainer = Explainer(self._document, self._build_part)
+            self._explainer = Explainer(self._document, self.build_part)
         return list(islice(self._explainer.explain(value), limit))
 
-    def _build_part(self, schema: dict[str, Any], registry: jsonschema_rs.Registry | None) -> jsonschema_rs.Validator:
+    @property
+    def document(self) -> Document:
+        """The schema taken apart."""
+        return self._document
+
+    @property
+    def max_depth(self) -> int:
+        """Levels of a value up to which it can be judged."""
+        return self._max_depth
+
+    def build_metered(self) -> jsonschema_rs.Validator:
+        """Compile the schema once more, for values whose texts take long to try; see `MeteredPattern`."""
+        return _build(self._document.root.schema, is_metered=True)
+
+    def build_part(
+        self, schema: dict[str, Any], registry: jsonschema_rs.Registry | None, *, is_metered: bool = False
+    ) -> jsonschema_rs.Validator:
+        """Compile another schema in the dialect of this one."""
         root = self._document.root.schema
         if isinstance(root, dict) and "$schema" in root:
             schema = {"$schema": root["$schema"], **schema}
-        return _build(schema, registry)
+        return _build(schema, registry, is_metered=is_metered)
 
 
-def _build(schema: Schema, registry: jsonschema_rs.Registry | None = None) -> jsonschema_rs.Validator:
+def _build(
+    schema: Schema, registry: jsonschema_rs.Registry | None = None, *, is_metered: bool = False
+) -> jsonschema_rs.Validator:
     """Compile, with every way out of the process closed."""
     return jsonschema_rs.validator_for(
         schema,
         registry=registry,
         offline=True,
         validate_formats=False,
-        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
+        pattern_options=OPTIONS,
+        keywords={"pattern": MeteredPattern} if is_metered else None,
     )
 
 

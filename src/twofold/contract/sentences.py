@@ -139,7 +139,7 @@ def _expectation(kind: Kind, schema: dict[str, Any]) -> str:  # noqa: PLR0911, P
             return f"expected at most {_count(limit, 'property')}"
         case Kind.UniqueItems():
             return "expected no item twice"
-        case Kind.Pattern(pattern=pattern):
+        case Kind.Pattern(pattern=pattern) | Kind.Custom(keyword="pattern", message=pattern):
             return f"expected {PATTERNS.get(pattern) or f'text that matches {show_pattern(pattern)}'}"
         case Kind.BacktrackLimitExceeded() | Kind.RegexEngineFailure():
             return "its pattern takes too many steps on this text to be checked"

@@ -58,13 +58,15 @@ class Header(msgspec.Struct, frozen=True):
         return schema
 
 
-def check_headers(schema: dict[str, Any], *, tool_name: str) -> tuple[HeaderParameter, ...]:
+def check_headers(schema: dict[str, Any], *, tool_name: str, is_foreign: bool = False) -> tuple[HeaderParameter, ...]:
     """Check every `x-mcp-header` in an input schema, however it came there.
 
     Args:
         schema: The input schema. The mark that `Header(…, allow_secret=True)` leaves is taken out of it;
             nothing else is changed.
         tool_name: For messages.
+        is_foreign: It is another server's, as its client sees it: secrets are that server's affair, and nothing
+            is changed.
 
     Returns:
         The mirrored parameters, in the schema's order.
@@ -75,7 +77,7 @@ def check_headers(schema: dict[str, Any], *, tool_name: str) -> tuple[HeaderPara
     """
     found: dict[str, HeaderParameter] = {}
     for place, node in list(_annotated(schema)):
-        allow_secret = node.pop(_SECRET_ALLOWED, False)
+        allow_secret = is_foreign or node.pop(_SECRET_ALLOWED, False)
         where = f"tool {tool_name!r}, {ANNOTATION} at {cut(format_pointer(place))}"
         path = _path(place, where=where)
         is_secret = any(secret_word(name) for name in path)

@@ -1,0 +1,41 @@
+"""A server over stdio that gives canned bytes, with the request's id put in: what is measured is the client.
+
+Run as `canned.py FILE`: JSON of method or tool name → result, made by a real server beforehand.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+
+
+class Params(msgspec.Struct):
+    """What tells calls apart."""
+
+    name: str = ""
+
+
+class Request(msgspec.Struct):
+    """A request, as far as it is looked at."""
+
+    method: str
+    id: msgspec.Raw = msgspec.Raw(b"")
+    params: Params = msgspec.field(default_factory=Params)
+
+
+def main() -> None:
+    """Answer every request until stdin ends."""
+    results = {name: text.encode() for name, text in json.loads(Path(sys.argv[1]).read_text()).items()}
+    decode = msgspec.json.Decoder(Request).decode
+    out = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        request = decode(line)
+        if request.id:
+            result = results[request.params.name or request.method]
+            out.write(b'{"jsonrpc":"2.0","id":' + bytes(request.id) + b',"result":' + result + b"}\n")
+            out.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,470 @@
+"""`Client`: one server, whatever it is reached by, held to its word."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from twofold.client.conversation import Conversation, OnLog, OnProgress
+from twofold.client.listing import ListedTool, Listing, Page, ToolListing, read_page
+from twofold.client.negotiate import AUTO, REVISION_CHOICES, Introduction, ServerDescription, negotiate
+from twofold.client.results import (
+    Check,
+    CheckedResult,
+    check_result,
+    raise_unless_kept,
+    read_as,
+    read_questions,
+    read_result,
+)
+from twofold.errors import (
+    HeaderMismatch,
+    HttpStatusError,
+    InputRequired,
+    NotSent,
+    OutcomeUnknown,
+    ProtocolError,
+    SessionGone,
+    TransportError,
+)
+from twofold.protocol.headers import mirror_parameters
+from twofold.protocol.messages import Implementation, LogLevel
+from twofold.protocol.structs import Json
+from twofold.tools.workers import Workers
+from twofold.transports.child_process import ChildProcessLink, StdioServer
+from twofold.transports.link import Link
+from twofold.transports.memory import MemoryLink, ServedInMemory
+
+if TYPE_CHECKING:
+    import httpx2
+
+logger = logging.getLogger("twofold")
+
+Target: TypeAlias = "str | StdioServer | ServedInMemory"
+
+MAX_PAGES = 1000
+"""Pages of one listing."""
+LARGE_BYTES = 64 * 1024
+"""Larger results are judged in a thread, off the event loop."""
+OPEN_SECONDS = 30.0
+"""So long opening a connection may take, where a call may take longer."""
+
+_workers = Workers()
+
+
+class Client:
+    """A client of one server.
+
+    ```python
+    async with Client(StdioServer(command="python", args=["shop.py"])) as client:
+        result = await client.call_tool("product_details", {"name": "Travel mug"})
+        print(result.structured_content, result.verdict)
+    ```
+
+    Args:
+        target: A URL, a `StdioServer`, or an `MCPServer` in this process, with which the same bytes are exchanged.
+        revision: `"auto"` finds out which the server speaks; or one, such as `"2025-11-25"`.
+        timeout_seconds: How long an answer is waited for, where a call does not say.
+        check: What is done about a result that breaks its tool's contract: `"raise"` a `ContractError`, `"mark"` it
+            in `result.verdict`, or `"off"`: do not look.
+        client_info: Who the client says it is.
+        log_level: The least severe log message wanted; None for none.
+        on_log: Called with level, data and logger of each; may be async.
+        on_tools_changed: Called when the server says that its tools have changed.
+        http_client: Over HTTP, the client to send with: proxies, certificates, authentication are its affair.
+        auth: Over HTTP, what authenticates each request.
+        http_headers: Over HTTP, sent with each request.
+
+    Attributes:
+        server: What the server said of itself; None before the connection is open.
+        rejected_tools: Tools that were left out of the listing, by name, each with the reason.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        revision: str = AUTO,
+        timeout_seconds: float = 60.0,
+        check: Check = "raise",
+        client_info: Implementation | None = None,
+        log_level: LogLevel | None = None,
+        on_log: OnLog | None = None,
+        on_tools_changed: Callable[[], None] | None = None,
+        http_client: "httpx2.AsyncClient | None" = None,
+        auth: "httpx2.Auth | None" = None,
+        http_headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if revision not in REVISION_CHOICES:
+            raise ValueError(f"revision: expected one of {', '.join(REVISION_CHOICES)}, got {revision!r:.80}")
+        _check_choice(check)
+        _check_seconds(timeout_seconds)
+        http = {"http_client": http_client, "auth": auth, "http_headers": http_headers}
+        self._make_link = _choose_link(target, {name: each for name, each in http.items() if each is not None})
+        self._revision = revision
+        self._timeout_seconds = timeout_seconds
+        self._check = check
+        self._introduction = Introduction(client_info or _introduce(), {}, log_level)
+        self._on_log = on_log
+        self._on_tools_changed = on_tools_changed
+        self._open_conversation: Conversation | None = None
+        self._listing: Listing | None = None
+        self._listed_at = 0.0
+        self._is_listing_stale = False
+        self._listing_lock = asyncio.Lock()
+        self._session_lock = asyncio.Lock()
+        self.server: ServerDescription | None = None
+        self.rejected_tools: dict[str, str] = {}
+
+    async def __aenter__(self) -> "Client":
+        """Open the connection and agree on a revision.
+
+        Raises:
+            TransportError: It cannot be opened, or there is no answer.
+            ProtocolError: The server refuses.
+        """
+        if self._open_conversation is not None:
+            raise RuntimeError("the client is open already")
+        seconds = min(self._timeout_seconds, OPEN_SECONDS)
+        try:
+            conversation = await self._open()
+            server = await negotiate(conversation, self._introduction, revision=self._revision, timeout_seconds=seconds)
+            if server is None:  # the probe was more than the server could take
+                await conversation.close()
+                conversation = await self._open()
+                server = await negotiate(
+                    conversation, self._introduction, revision="2025-11-25", timeout_seconds=seconds
+                )
+            if server is None:
+                raise TransportError(f"{conversation.link.name} ended the connection twice before it said who it is")
+            self.server = server
+            self._revision = server.revision  # remembered, should the client be opened again
+            await self._ask_to_be_told(conversation, server, seconds)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connection."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; whoever waits for an answer is told. Leaves no process, task or socket behind."""
+        conversation, self._open_conversation = self._open_conversation, None
+        self._listing = None
+        if conversation is not None:
+            await conversation.close()
+
+    @property
+    def revision(self) -> str | None:
+        """The revision that is spoken; None before the connection is open."""
+        return None if self.server is None else self.server.revision
+
+    async def list_tools(self, *, timeout_seconds: float | None = None) -> ToolListing:
+        """List the server's tools, all pages in one; again only if the listing is no longer fresh.
+
+        Args:
+            timeout_seconds: For each page.
+
+        Raises:
+            TransportError: There was no answer.
+            ProtocolError: The server answered with an error.
+        """
+        return (await self._fresh_listing(timeout_seconds or self._timeout_seconds)).tools
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Json] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        as_type: Any = None,
+        on_progress: OnProgress | None = None,
+        check: Check | None = None,
+        meta: Mapping[str, Json] | None = None,
+    ) -> CheckedResult:
+        """Call a tool, and judge its result by the schema that the server published.
+
+        Args:
+            name: The tool's name.
+            arguments: JSON values by name.
+            timeout_seconds: For the whole call, judging included.
+            as_type: A type the structure is rebuilt as: `result.value`.
+            on_progress: Called with progress, total and message; may be async.
+            check: As for the client.
+            meta: Sent along in `_meta`.
+
+        Returns:
+            The result; of an error (`is_error`) too, which is never judged.
+
+        Raises:
+            ContractError: The result breaks its contract, or cannot be judged; it carries the result.
+            ResultTypeMismatch: The result is not of the type asked for; it carries the result.
+            OutcomeUnknown: The call may have been carried out, and there is no answer.
+        InputRequired: The server asks something first.
+            TransportError: The call was certainly not carried out.
+            ProtocolError: The server answered with an error of the protocol.
+            ValueError: The arguments cannot be written as JSON.
+        """
+        check = self._check if check is None else _check_choice(check)
+        seconds = self._timeout_seconds if timeout_seconds is None else _check_seconds(timeout_seconds)
+        deadline = asyncio.get_running_loop().time() + seconds
+        call = _Call(name, dict(arguments or {}), on_progress, meta)
+        raw = await self._send_call(call, deadline, seconds)
+        try:
+            async with asyncio.timeout_at(deadline):
+                result = await self._judge(call, raw, check, as_type, deadline)
+        except TimeoutError:
+            raise OutcomeUnknown(
+                f"tool {name!r:.80} has answered, but its answer could not be judged within {seconds:g} seconds",
+                tool=name,
+                reason="the time was over while the answer was judged",
+            ) from None
+        return result
+
+    async def _ask_to_be_told(self, conversation: Conversation, server: ServerDescription, seconds: float) -> None:
+        """Ask for log messages and for changes of the list, where the revision wants to be asked for them."""
+        log_level = self._introduction.log_level
+        if conversation.asking.is_per_request:
+            # Over HTTP it takes a connection of its own: only for a program that wants to know.
+            is_wanted = self._on_tools_changed is not None or not conversation.link.has_own_streams
+            tools = server.capabilities.get("tools")
+            if is_wanted and isinstance(tools, dict) and tools.get("listChanged"):
+                conversation.listen({"notifications": {"toolsListChanged": True}})
+        elif log_level is not None and "logging" in server.capabilities:
+            try:
+                await conversation.request("logging/setLevel", {"level": log_level}, timeout_seconds=seconds)
+            except (ProtocolError, TransportError) as error:
+                logger.warning("%s sends no log messages: %s", conversation.link.name, error)
+
+    async def _open(self) -> Conversation:
+        link = self._make_link()
+        asking = self._introduction.asking("2026-07-28")
+        conversation = Conversation(link, asking, on_log=self._on_log, on_list_changed=self._take_change)
+        self._open_conversation = conversation
+        await link.open(conversation)
+        return conversation
+
+    async def _begin_anew(self) -> None:
+        """Open a new session where the server has ended the old one; whoever finds the same waits for it."""
+        before = self.server
+        async with self._session_lock:
+            if self.server is before:
+                self._is_listing_stale = True
+                self.server = await negotiate(
+                    self._conversation,
+                    self._introduction,
+                    revision=self._revision,
+                    timeout_seconds=min(self._timeout_seconds, OPEN_SECONDS),
+                )
+
+    @property
+    def _conversation(self) -> Conversation:
+        if self._open_conversation is None:
+            raise RuntimeError("the client is not open; use it in 'async with Client(…) as client:'")
+        return self._open_conversation
+
+    async def _send_call(self, call: "_Call", deadline: float, seconds: float) -> msgspec.Raw:
+        """Send a call; once more, after reading the list again, if the server finds that headers are missing."""
+        listed = await self._find(call.name, deadline)
+        try:
+            return await self._ask(call, listed, deadline, seconds)
+        except SessionGone:  # nothing was done: once more, in a new session
+            await self._begin_anew()
+            return await self._ask(call, listed, deadline, seconds)
+        except ProtocolError as error:
+            if error.code != HeaderMismatch.fixed_code or not self._conversation.link.has_own_streams:
+                raise
+            logger.info("%s: %s; its tools are listed again", self._conversation.link.name, error.message)
+        self._is_listing_stale = True
+        listed = await self._find(call.name, deadline)
+        return await self._ask(call, listed, deadline, seconds)
+
+    async def _ask(self, call: "_Call", listed: ListedTool | None, deadline: float, seconds: float) -> msgspec.Raw:
+        conversation = self._conversation
+        mirrored: Mapping[str, str] = {}
+        if listed is not None and conversation.asking.is_per_request and conversation.link.has_own_streams:
+            mirrored = mirror_parameters(listed.parameters, call.arguments)
+        left = deadline - asyncio.get_running_loop().time()
+        try:
+            return await conversation.request(
+                "tools/call",
+                {"name": call.name, "arguments": call.arguments},
+                timeout_seconds=left,
+                name=call.name,
+                mirrored=mirrored,
+                on_progress=call.on_progress,
+                meta=call.meta,
+            )
+        except NotSent:
+            raise
+        except HttpStatusError as error:
+            if error.status < 500:  # refused before it was looked at
+                raise
+            raise OutcomeUnknown(f"tool {call.name!r:.80}: {error}", tool=call.name, reason=str(error)) from error
+        except TransportError as error:
+            said = f"tool {call.name!r:.80} may have been called, but there is no answer ({seconds:g} s): {error}"
+            raise OutcomeUnknown(said, tool=call.name, reason=str(error)) from error
+
+    async def _judge(
+        self, call: "_Call", raw: msgspec.Raw, check: Check, as_type: Any, deadline: float
+    ) -> CheckedResult:
+        """Read and judge a result; by the newest schema before it is found to break an old one."""
+        result = await self._check_result(call.name, raw, check)
+        if not result.verdict.is_kept and self._is_stale():
+            self._is_listing_stale = True
+            await self._find(call.name, deadline)
+            result = await self._check_result(call.name, raw, check)
+        for note in result.notes:
+            logger.warning("%s", note)
+        result = raise_unless_kept(result, tool_name=call.name, check=check)
+        return result if as_type is None else read_as(result, as_type, tool_name=call.name)
+
+    async def _check_result(self, name: str, raw: msgspec.Raw, check: Check) -> CheckedResult:
+        """Read and judge once, off the loop where that takes long."""
+        listed = self._known(name)
+
+        def work() -> CheckedResult:
+            try:
+                read = read_result(raw)
+                if read.result_type != "complete":
+                    raise _unfinished(name, read.result_type, raw)
+                return check_result(read, listed, tool_name=name, is_judged=check != "off")
+            except ValueError as error:
+                said = f"tool {name!r:.80} has answered, but its result cannot be read: {error}"
+                raise OutcomeUnknown(said, tool=name, reason=str(error)) from error
+
+        return await _workers.submit(work) if len(raw) > LARGE_BYTES else work()
+
+    # The listing, and whether it is fresh.
+
+    def _known(self, name: str) -> ListedTool | None:
+        return None if self._listing is None else self._listing.find(name)
+
+    async def _find(self, name: str, deadline: float) -> ListedTool | None:
+        """Find what is known of a tool; a listing is read once, and again after it was said to have changed."""
+        if self._listing is None or self._is_listing_stale:
+            left = max(0.001, deadline - asyncio.get_running_loop().time())
+            try:
+                await self._fresh_listing(left)
+            except ProtocolError as error:
+                logger.warning("%s does not list its tools: %s", self._conversation.link.name, error)
+                self._listing = self._listing or Listing.of([])
+                self._is_listing_stale = False
+        return self._known(name)
+
+    def _is_stale(self) -> bool:
+        """Tell whether the listing is older than it says it holds."""
+        listing = self._listing
+        if listing is None or self._is_listing_stale:
+            return True
+        age = asyncio.get_running_loop().time() - self._listed_at
+        return listing.ttl_milliseconds is not None and age * 1000 >= listing.ttl_milliseconds
+
+    async def _fresh_listing(self, timeout_seconds: float) -> Listing:
+        async with self._listing_lock:
+            if self._listing is None or self._is_stale():
+                self._is_listing_stale = False  # what changes from here on makes it stale again
+                self._listing = await self._read_listing(timeout_seconds)
+                self._listed_at = asyncio.get_running_loop().time()
+                self.rejected_tools = dict(self._listing.rejected)
+            return self._listing
+
+    async def _read_listing(self, timeout_seconds: float) -> Listing:
+        """Read all pages.
+
+        Raises:
+            TransportError: A page cannot be read, or they have no end.
+        """
+        conversation = self._conversation
+        is_over_http = conversation.link.has_own_streams and conversation.asking.is_per_request
+        pages: list[Page] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        while len(pages) < MAX_PAGES:
+            params: dict[str, Json] = {} if cursor is None else {"cursor": cursor}
+            raw = await conversation.request("tools/list", params, timeout_seconds=timeout_seconds)
+            try:
+                pages.append(read_page(raw))
+            except ValueError as error:
+                raise TransportError(f"{conversation.link.name}: its list of tools cannot be read: {error}") from error
+            cursor = pages[-1].next_cursor
+            if cursor is None:
+                return Listing.of(pages, drops_bad_headers=is_over_http)
+            if cursor in seen:
+                raise TransportError(f"{conversation.link.name}: its list of tools has no end: a cursor came twice")
+            seen.add(cursor)
+        raise TransportError(f"{conversation.link.name}: its list of tools has more than {MAX_PAGES} pages")
+
+    def _take_change(self) -> None:
+        self._is_listing_stale = True
+        if self._on_tools_changed is not None:
+            self._on_tools_changed()
+
+
+class _Call(msgspec.Struct, frozen=True):
+    """A call, as the program asked for it."""
+
+    name: str
+    arguments: dict[str, Json]
+    on_progress: OnProgress | None
+    meta: Mapping[str, Json] | None
+
+
+def _introduce() -> Implementation:
+    """Say who asks, where the program does not."""
+    from twofold import __version__  # noqa: PLC0415 - the package itself, which is loaded by now
+
+    return Implementation(name="twofold", version=__version__)
+
+
+def _unfinished(name: str, kind: str, raw: msgspec.Raw) -> InputRequired | OutcomeUnknown:
+    """Say what became of a call whose answer is no result yet."""
+    if kind != "input_required":
+        said = f"tool {name!r:.80} has answered with a result of the type {kind!r:.80}, which is not known here"
+        return OutcomeUnknown(said, tool=name, reason="a result of an unknown type")
+    requests = read_questions(raw)
+    asked = ", ".join(
+        f"{key!r:.40} ({each.get('method', '?')!s:.40})" if isinstance(each, dict) else f"{key!r:.40}"
+        for key, each in list(requests.items())[:5]
+    )
+    said = f"tool {name!r:.80} asks something before it goes on, and this client answers no questions: {asked or '?'}"
+    return InputRequired(said, tool=name, requests=requests)
+
+
+def _choose_link(target: Any, http: dict[str, Any]) -> Callable[[], Link]:
+    """Decide what a target is reached by.
+
+    Raises:
+        TypeError: It is no target, or an option is for another kind of target.
+    """
+    if isinstance(target, str):
+        from twofold.transports.http_client.link import HttpLink  # noqa: PLC0415 - an HTTP client is loaded by who needs it
+
+        renamed = {"http_client": "client", "auth": "auth", "http_headers": "headers"}
+        return lambda: HttpLink(target, **{renamed[name]: each for name, each in http.items()})
+    if http:
+        raise TypeError(f"{min(http)} is for a server that is reached by a URL")
+    if isinstance(target, StdioServer):
+        return lambda: ChildProcessLink(target)
+    if hasattr(target, "live") and hasattr(target, "connect"):
+        return lambda: MemoryLink(target)
+    raise TypeError(f"expected a URL, a StdioServer or an MCPServer, got {type(target).__name__}")
+
+
+def _check_choice(check: Any) -> Check:
+    if check not in ("raise", "mark", "off"):
+        raise ValueError(f"check: expected 'raise', 'mark' or 'off', got {check!r:.80}")
+    return check  # type: ignore[no-any-return]  # one of the three
+
+
+def _check_seconds(seconds: Any) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+        raise ValueError(f"timeout_seconds: expected a positive number, got {seconds!r:.80}")
+    return float(seconds)

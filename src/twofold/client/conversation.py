@@ -1,0 +1,327 @@
+"""Requests and their answers over one link: ids, progress, time, what the server says unasked."""
+
+import asyncio
+import inspect
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from twofold.errors import MethodNotFound, ProtocolError, TransportError
+from twofold.protocol.jsonrpc import Message, RequestId, decode_batch, decode_message, recover_id
+from twofold.protocol.messages import LogLevel
+from twofold.protocol.structs import Json, encode_json
+from twofold.protocol.wire.asking import Asking, encode_error, encode_notification, encode_result
+from twofold.transports.link import Link
+
+logger = logging.getLogger("twofold")
+
+OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]
+OnLog: TypeAlias = Callable[[LogLevel, Json, str | None], Awaitable[None] | None]
+
+TELL_SECONDS = 5.0
+"""So long telling a server that a request was given up may take."""
+LINGER_SECONDS = 0.25
+"""So long a stream may take to end after the answer on it."""
+MAX_ANSWERS = 100
+"""Answers to a server's own requests that may be on their way at once; more requests are ignored."""
+
+
+class _Progress(msgspec.Struct, frozen=True, rename="camel"):
+    progress_token: RequestId
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class _Log(msgspec.Struct, frozen=True):
+    level: LogLevel
+    data: Json = None
+    logger: str | None = None
+
+
+class _Fault(msgspec.Struct, frozen=True):
+    code: int
+    message: str = ""
+    data: Json = None
+
+
+class _Waiting(msgspec.Struct):
+    """A request without its answer."""
+
+    answer: asyncio.Future[msgspec.Raw]
+    on_progress: OnProgress | None
+
+
+class Conversation:
+    """One client's end of a link.
+
+    Attributes:
+        asking: How messages are written; replaced when the revision is agreed on.
+        on_log: Called with each log message.
+        on_list_changed: Called when the server says that its tools have changed.
+    """
+
+    def __init__(
+        self, link: Link, asking: Asking, *, on_log: OnLog | None, on_list_changed: Callable[[], None]
+    ) -> None:
+        self.link = link
+        self.asking = asking
+        self._on_log = on_log
+        self._on_list_changed = on_list_changed
+        self._waiting: dict[RequestId, _Waiting] = {}
+        self._ids = itertools.count(1)
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._end: TransportError | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing more will come over the link."""
+        return self._end is not None
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Json],
+        *,
+        timeout_seconds: float | None,
+        name: str | None = None,
+        mirrored: Mapping[str, str] | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Json] | None = None,
+    ) -> msgspec.Raw:
+        """Ask, and give the result's bytes.
+
+        Args:
+            method: What is asked.
+            params: Its parameters.
+            timeout_seconds: How long the answer is waited for; None for ever.
+            name: What it names, mirrored over HTTP.
+            mirrored: Headers of parameters.
+            on_progress: Called with each progress notification.
+            meta: More of `_meta`.
+
+        Raises:
+            ProtocolError: The server answered with an error.
+            NotSent: Nothing has reached the server.
+            TransportError: There is no answer: none came in time, or the connection or the answer is broken.
+            ValueError: The params cannot be written as JSON.
+        """
+        if self._end is not None:
+            raise self._end
+        request_id = next(self._ids)
+        token = request_id if on_progress is not None else None
+        message = self.asking.request(request_id, method, params, progress_token=token, meta=meta)
+        headers = self.asking.headers(method, name=name, mirrored=mirrored or {})
+        waiting = _Waiting(self._loop.create_future(), on_progress)
+        self._waiting[request_id] = waiting
+        sending = (
+            self._loop.create_task(self._deliver(message, request_id, headers, waiting))
+            if self.link.has_own_streams
+            else None
+        )
+        is_over = False
+        try:
+            async with asyncio.timeout(timeout_seconds) as deadline:
+                if sending is None:
+                    await self.link.send(message, request_id=request_id, headers=headers)
+                result = await waiting.answer
+                is_over = True
+                return result
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise TransportError(
+                f"{self.link.name} did not answer {method} within {timeout_seconds:.3g} seconds"
+            ) from None
+        except (ProtocolError, TransportError):
+            is_over = True
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+            if not waiting.answer.cancel() and not waiting.answer.cancelled():
+                waiting.answer.exception()  # looked at, so that nobody complains
+            if not is_over:
+                self._take_back(request_id)
+            if sending is not None and not sending.done():
+                self._let_end(sending, at_once=not waiting.answer.done() or waiting.answer.cancelled())
+
+    def listen(self, params: Mapping[str, Json]) -> None:
+        """Keep a subscription open until the end; a server that has none is done without."""
+        self._keep(self._loop.create_task(self._listen(params)))
+
+    async def _listen(self, params: Mapping[str, Json]) -> None:
+        try:
+            await self.request("subscriptions/listen", params, timeout_seconds=None)
+        except (ProtocolError, TransportError) as error:
+            logger.debug("%s tells of no changes: %s", self.link.name, error)
+
+    async def notify(self, method: str, params: bytes = b"{}") -> None:
+        """Send a notification.
+
+        Raises:
+            TransportError: It could not be sent.
+        """
+        message = encode_notification(method, params)
+        await self.link.send(message, request_id=None, headers=self.asking.headers(method, name=None, mirrored={}))
+
+    async def close(self) -> None:
+        """End: whoever waits is told, the link is closed."""
+        self.lost(TransportError(f"{self.link.name}: the client was closed"))
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=TELL_SECONDS)
+        await self.link.close()
+
+    # What the link hands over.
+
+    def take(self, message: bytes) -> None:
+        """Take a message, or a batch of them."""
+        try:
+            parts = decode_batch(message) if message.lstrip()[:1] == b"[" else [message]
+        except ProtocolError as error:
+            self.take_broken(
+                message[:4096], TransportError(f"{self.link.name} sent a batch that cannot be read: {error}")
+            )
+            return
+        for part in parts:
+            try:
+                decoded = decode_message(part)
+            except ProtocolError as error:
+                head = part if len(part) < 4096 else part[:4096]
+                self.take_broken(head, TransportError(f"{self.link.name} sent what cannot be read: {error}"))
+            else:
+                self._take_decoded(decoded)
+
+    def take_broken(self, head: bytes, error: TransportError) -> None:
+        """Fail the request that a broken message answers; where nobody can tell which, all that wait."""
+        request_id = recover_id(head)
+        if request_id in self._waiting:
+            self._fail(self._waiting[request_id], error)
+        elif request_id is None and not self.link.has_own_streams and head.lstrip()[:1] == b"{":
+            for waiting in list(self._waiting.values()):
+                self._fail(waiting, error)
+        else:
+            logger.warning("%s", error)
+
+    def lost(self, error: TransportError) -> None:
+        """Fail everything that waits: nothing more will come."""
+        if self._end is None:
+            self._end = error
+            for waiting in list(self._waiting.values()):
+                self._fail(waiting, error)
+
+    async def _deliver(
+        self, message: bytes, request_id: RequestId, headers: Mapping[str, str], waiting: _Waiting
+    ) -> None:
+        """Send over a stream of its own, which ends without more to come."""
+        try:
+            await self.link.send(message, request_id=request_id, headers=headers)
+        except Exception as error:  # noqa: BLE001 - also what a program's own authentication raises
+            self._fail(waiting, error)
+        else:
+            self._fail(waiting, TransportError(f"{self.link.name} ended its answer without a result"))
+
+    def _let_end(self, sending: asyncio.Task[None], *, at_once: bool) -> None:
+        """Close a request's own stream; after its answer it ends by itself, and the connection can be used again."""
+        if at_once:
+            sending.cancel()
+        else:
+            timer = self._loop.call_later(LINGER_SECONDS, sending.cancel)
+            sending.add_done_callback(lambda _: timer.cancel())
+        self._keep(sending)
+
+    def _take_decoded(self, message: Message) -> None:
+        if not message.method:
+            self._take_answer(message)
+        elif message.id is msgspec.UNSET:
+            self._take_notice(message)
+        else:
+            self._answer(message)
+
+    def _take_answer(self, message: Message) -> None:
+        waiting = self._waiting.get(message.id) if isinstance(message.id, int | str) else None
+        if waiting is None or waiting.answer.done():
+            logger.warning("%s sent an answer to nothing that was asked: id %.80r", self.link.name, message.id)
+        elif message.error:
+            waiting.answer.set_exception(self._read_error(message.error))
+        else:
+            waiting.answer.set_result(message.result)
+
+    def _read_error(self, raw: msgspec.Raw) -> ProtocolError | TransportError:
+        try:
+            fault = msgspec.json.decode(raw, type=_Fault)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return TransportError(f"{self.link.name} sent an error that cannot be read: {error}")
+        return ProtocolError(fault.code, fault.message, fault.data)
+
+    def _take_notice(self, message: Message) -> None:
+        try:
+            if message.method == "notifications/progress":
+                progress = msgspec.json.decode(message.params, type=_Progress)
+                waiting = self._waiting.get(progress.progress_token)
+                if waiting is not None and waiting.on_progress is not None:
+                    self._call(waiting.on_progress, progress.progress, progress.total, progress.message)
+            elif message.method == "notifications/message":
+                if self._on_log is not None:
+                    log = msgspec.json.decode(message.params, type=_Log)
+                    self._call(self._on_log, log.level, log.data, log.logger)
+            elif message.method == "notifications/tools/list_changed":
+                self._on_list_changed()
+            else:
+                logger.debug("%s sent %.80r, which is not used", self.link.name, message.method)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            logger.warning("%s sent a malformed %s: %s", self.link.name, message.method, error)
+
+    def _call(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call what the program gave; its fault is its own."""
+        try:
+            result = function(*args)
+        except Exception:
+            logger.exception("a callback of the client failed")
+            return
+        if inspect.isawaitable(result):
+            self._keep(asyncio.ensure_future(result))
+
+    def _answer(self, message: Message) -> None:
+        """Answer a request of the server's: nothing is done for it but to say that one is there."""
+        if len(self._tasks) >= MAX_ANSWERS or not isinstance(message.id, int | str):
+            logger.warning("%s asks too much: a request was ignored", self.link.name)
+            return
+        if message.method == "ping":
+            answer = encode_result(message.id, b"{}")
+        else:
+            logger.warning("%s asked for %.80r, which this client does not do", self.link.name, message.method)
+            answer = encode_error(message.id, MethodNotFound(f"this client does not serve {message.method!r:.80}"))
+        self._keep(self._loop.create_task(self._tell(answer)))
+
+    def _take_back(self, request_id: RequestId) -> None:
+        """Tell the server that nobody waits any more; over a stream of its own, closing that says it."""
+        if self.link.has_own_streams and self.asking.is_per_request:
+            return
+        params = encode_json({"requestId": request_id, "reason": "nobody waits for the answer any more"}, what="params")
+        self._keep(self._loop.create_task(self._tell(encode_notification("notifications/cancelled", params))))
+
+    async def _tell(self, message: bytes) -> None:
+        try:
+            async with asyncio.timeout(TELL_SECONDS):
+                await self.link.send(message, request_id=None, headers={})
+        except (TransportError, ProtocolError, TimeoutError) as error:
+            logger.debug("%s could not be told something: %s", self.link.name, error)
+
+    def _keep(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            logger.error("a callback of the client failed", exc_info=failure)
+
+    def _fail(self, waiting: _Waiting, error: Exception) -> None:
+        if not waiting.answer.done():
+            waiting.answer.set_exception(error)

@@ -1,0 +1,1 @@
+"""Streamable HTTP, the client's side; `link` loads httpx2, an optional dependency."""
