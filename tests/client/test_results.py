@@ -54,7 +54,7 @@ def listed(output: Json = None, **more: Any) -> ListedTool:
     return read_page(json.dumps({"tools": [tool]}).encode()).tools[0]
 
 
-def check(structure: Any = UNSAID, output: Json = None, *, times: tuple[float, ...] = (0.0,), **fields: Any):
+def check(structure: Any = UNSAID, output: Json = None, **fields: Any) -> CheckedResult:
     given_structure = {} if structure is UNSAID else {"structuredContent": structure}
     return check_result(
         read(content=[TEXT], **given_structure, **fields), listed(output), tool_name="q", clock=lambda: 0.0

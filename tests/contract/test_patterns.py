@@ -80,11 +80,13 @@ def test_patterns_of_a_subschema_are_its_own():
 
 
 def test_patterns_too_large_to_compile_are_refused_before_it():
-    """Compiling is bounded too: all patterns of a schema together have at most a million states (C3)."""
+    """Compiling is bounded too: all patterns of a schema together have at most half a million states (C3)."""
     schema = {"allOf": [{"pattern": rf"\p{{L}}{{900}}{i}"} for i in range(3)]}
     with pytest.raises(
         InvalidDefinition,
-        match=re.escape("tool 'x', output schema: its patterns are too large to be compiled in bounded time, '\\p{L}"),
+        match=re.escape(
+            "tool 'x', output schema: its patterns together are too large to be compiled in bounded time, '\\p{L}"
+        ),
     ):
         check_patterns(schema, what="tool 'x', output schema")
     check_patterns({"allOf": [{"pattern": r"\p{L}{900}"}] * 3}, what="the same pattern is compiled once")

@@ -212,8 +212,12 @@ def chained(depth: int, keyword: str) -> Any:
         (doubled(22), "too costly to check"),
         (chained(40, "anyOf"), "too costly to check"),
         (chained(40, "allOf"), "too costly to check"),
-        ({"pattern": r"\p{L}{5000}"}, "too large to be compiled"),
-        ({"patternProperties": {r"[a-z]{1000001}": True}}, "too large to be compiled"),
+        ({"pattern": r"\p{L}{5000}"}, "is no regular expression that can be run in bounded time"),
+        ({"allOf": [{"pattern": rf"\p{{L}}{{900}}{i}"} for i in range(2)]}, "together are too large to be compiled"),
+        (
+            {"patternProperties": {"|".join(f"w{i}" for i in range(99_999)): True}},
+            "is no regular expression that can be",
+        ),
         ("object", "a JSON Schema is an object or a boolean"),
     ],
 )

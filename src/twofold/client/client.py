@@ -33,6 +33,7 @@ from twofold.errors import (
 from twofold.protocol.headers import mirror_parameters
 from twofold.protocol.messages import Implementation, LogLevel
 from twofold.protocol.structs import Json
+from twofold.protocol.wire import HANDSHAKE_REVISIONS
 from twofold.tools.workers import Workers
 from twofold.transports.child_process import ChildProcessLink, StdioServer
 from twofold.transports.link import Link
@@ -130,19 +131,9 @@ class Client:
             raise RuntimeError("the client is open already")
         seconds = min(self._timeout_seconds, OPEN_SECONDS)
         try:
-            conversation = await self._open()
-            server = await negotiate(conversation, self._introduction, revision=self._revision, timeout_seconds=seconds)
-            if server is None:  # the probe was more than the server could take
-                await conversation.close()
-                conversation = await self._open()
-                server = await negotiate(
-                    conversation, self._introduction, revision="2025-11-25", timeout_seconds=seconds
-                )
-            if server is None:
-                raise TransportError(f"{conversation.link.name} ended the connection twice before it said who it is")
-            self.server = server
-            self._revision = server.revision  # remembered, should the client be opened again
-            await self._ask_to_be_told(conversation, server, seconds)
+            self.server = await self._agree(seconds)
+            self._revision = self.server.revision  # remembered, should the client be opened again
+            await self._ask_to_be_told(self._conversation, self.server, seconds)
         except BaseException:
             await self.close()
             raise
@@ -227,6 +218,20 @@ class Client:
                 reason="the time was over while the answer was judged",
             ) from None
         return result
+
+    async def _agree(self, seconds: float) -> ServerDescription:
+        """Open the connection and agree on a revision; anew, for a server that takes a probe amiss."""
+        conversation = await self._open()
+        server = await negotiate(conversation, self._introduction, revision=self._revision, timeout_seconds=seconds)
+        if server is None:
+            await conversation.close()
+            conversation = await self._open()
+            server = await negotiate(
+                conversation, self._introduction, revision=HANDSHAKE_REVISIONS[0], timeout_seconds=seconds
+            )
+        if server is None:
+            raise TransportError(f"{conversation.link.name} ended the connection twice before it said who it is")
+        return server
 
     async def _ask_to_be_told(self, conversation: Conversation, server: ServerDescription, seconds: float) -> None:
         """Ask for log messages and for changes of the list, where the revision wants to be asked for them."""
