@@ -111,13 +111,14 @@ class OutputSchema:
 
     Attributes:
         schema: As it came.
+        what: What it is the schema of, for messages.
     """
 
-    __slots__ = ("_fault", "_judge", "_what", "schema")
+    __slots__ = ("_fault", "_judge", "schema", "what")
 
     def __init__(self, schema: Schema, *, what: str) -> None:
         self.schema = schema
-        self._what = what
+        self.what = what
         self._judge: _Judge | None = None
         self._fault = ""
 
@@ -126,16 +127,30 @@ class OutputSchema:
         """Why nothing can be judged by it, empty if it can be used; compiles it (a hostile one takes some 2 s)."""
         if self._judge is None and not self._fault:
             try:
-                self._judge = _Judge(CompiledSchema.compile(self.schema, what=self._what))
+                self._judge = _Judge(CompiledSchema.compile(self.schema, what=self.what))
             except InvalidDefinition as error:
                 self._fault = str(error)
         return self._fault
 
     def judge(self, value: Json, *, size_bytes: int, clock: Clock) -> Verdict:
         """Judge a value; see the function `judge`."""
-        if self.fault or self._judge is None:
-            return Verdict("uncheckable", reason=self._fault)
-        return self._judge.judge(value, size_bytes=size_bytes, clock=clock)
+        fault, judge = self.fault, self._judge
+        if judge is None:
+            return Verdict("uncheckable", reason=fault)
+        return judge.judge(value, size_bytes=size_bytes, clock=clock)
+
+    def complete(self, bundle: Schema) -> None:
+        """Judge from now on by a schema that holds the documents this one refers to.
+
+        Raises:
+            InvalidDefinition: It cannot be used; nothing has changed.
+        """
+        self._judge, self._fault = _Judge(CompiledSchema.compile(bundle, what=self.what)), ""
+
+    def refuse(self, fault: str) -> None:
+        """Say from now on why it cannot be completed; one that can be used stays as it is."""
+        if self._judge is None:
+            self._fault = fault
 
 
 def judge(schema: OutputSchema, value: Json, *, size_bytes: int, clock: Clock) -> Verdict:

