@@ -1,15 +1,18 @@
 """`Client`: one server, whatever it is reached by, held to its word."""
 
 import asyncio
+import importlib.metadata
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
+from twofold.client.cache import ToolCache
 from twofold.client.conversation import Conversation, OnLog, OnProgress
-from twofold.client.listing import ListedTool, Listing, Page, ToolListing, read_page
+from twofold.client.listing import ListedTool, Listing, ToolListing
 from twofold.client.negotiate import AUTO, REVISION_CHOICES, Introduction, ServerDescription, negotiate
 from twofold.client.results import (
     Check,
@@ -20,6 +23,7 @@ from twofold.client.results import (
     read_questions,
     read_result,
 )
+from twofold.client.schema_fetching import SchemaFetching
 from twofold.errors import (
     HeaderMismatch,
     HttpStatusError,
@@ -44,10 +48,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("twofold")
 
+T = TypeVar("T")
 Target: TypeAlias = "str | StdioServer | ServedInMemory"
 
-MAX_PAGES = 1000
-"""Pages of one listing."""
 LARGE_BYTES = 64 * 1024
 """Larger results are judged in a thread, off the event loop."""
 OPEN_SECONDS = 30.0
@@ -78,10 +81,10 @@ class Client:
         http_client: Over HTTP, the client to send with: proxies, certificates, authentication are its affair.
         auth: Over HTTP, what authenticates each request.
         http_headers: Over HTTP, sent with each request.
+        schema_fetching: What may be fetched where an output schema refers to other documents; None for nothing at all.
 
     Attributes:
         server: What the server said of itself; None before the connection is open.
-        rejected_tools: Tools that were left out of the listing, by name, each with the reason.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class Client:
         http_client: "httpx2.AsyncClient | None" = None,
         auth: "httpx2.Auth | None" = None,
         http_headers: Mapping[str, str] | None = None,
+        schema_fetching: SchemaFetching | None = None,
     ) -> None:
         if revision not in REVISION_CHOICES:
             raise ValueError(f"revision: expected one of {', '.join(REVISION_CHOICES)}, got {revision!r:.80}")
@@ -111,14 +115,13 @@ class Client:
         self._introduction = Introduction(client_info or _introduce(), {}, log_level)
         self._on_log = on_log
         self._on_tools_changed = on_tools_changed
+        if not isinstance(schema_fetching, SchemaFetching | None):
+            raise TypeError(f"schema_fetching: expected a SchemaFetching, got {type(schema_fetching).__name__}")
+        self._schema_fetcher = schema_fetching.open_fetcher() if schema_fetching is not None else None
         self._open_conversation: Conversation | None = None
-        self._listing: Listing | None = None
-        self._listed_at = 0.0
-        self._is_listing_stale = False
-        self._listing_lock = asyncio.Lock()
+        self._cache: ToolCache | None = None
         self._session_lock = asyncio.Lock()
         self.server: ServerDescription | None = None
-        self.rejected_tools: dict[str, str] = {}
 
     async def __aenter__(self) -> "Client":
         """Open the connection and agree on a revision.
@@ -148,7 +151,6 @@ class Client:
     async def close(self) -> None:
         """Close the connection; whoever waits for an answer is told. Leaves no process, task or socket behind."""
         conversation, self._open_conversation = self._open_conversation, None
-        self._listing = None
         if conversation is not None:
             await conversation.close()
 
@@ -157,17 +159,31 @@ class Client:
         """The revision that is spoken; None before the connection is open."""
         return None if self.server is None else self.server.revision
 
+    @property
+    def rejected_tools(self) -> dict[str, str]:
+        """Tools that were left out of the listing, by name, each with the reason."""
+        return {} if self._cache is None else self._cache.rejected
+
     async def list_tools(self, *, timeout_seconds: float | None = None) -> ToolListing:
         """List the server's tools, all pages in one; again only if the listing is no longer fresh.
 
         Args:
-            timeout_seconds: For each page.
+            timeout_seconds: For all of them.
 
         Raises:
             TransportError: There was no answer.
             ProtocolError: The server answered with an error.
         """
-        return (await self._fresh_listing(timeout_seconds or self._timeout_seconds)).tools
+        seconds = self._timeout_seconds if timeout_seconds is None else _check_seconds(timeout_seconds)
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                return (await self._in_session(self._fresh_listing)).tools
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise TransportError(
+                f"{self._conversation.link.name} did not list its tools within {seconds:.3g} seconds"
+            ) from None
 
     async def call_tool(
         self,
@@ -207,7 +223,7 @@ class Client:
         seconds = self._timeout_seconds if timeout_seconds is None else _check_seconds(timeout_seconds)
         deadline = asyncio.get_running_loop().time() + seconds
         call = _Call(name, dict(arguments or {}), on_progress, meta)
-        raw = await self._send_call(call, deadline, seconds)
+        raw = await self._send_call(call, deadline)
         try:
             async with asyncio.timeout_at(deadline):
                 result = await self._judge(call, raw, check, as_type, deadline)
@@ -253,21 +269,31 @@ class Client:
         asking = self._introduction.asking("2026-07-28")
         conversation = Conversation(link, asking, on_log=self._on_log, on_list_changed=self._take_change)
         self._open_conversation = conversation
+        self._cache = ToolCache(link.name, self._ask_page)
         await link.open(conversation)
         return conversation
 
-    async def _begin_anew(self) -> None:
-        """Open a new session where the server has ended the old one; whoever finds the same waits for it."""
-        before = self.server
+    async def _in_session(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something; where the server has ended the session, nothing was done: once more, in a new one."""
+        try:
+            return await work()
+        except SessionGone:
+            await self._begin_anew(self.server)
+            return await work()
+
+    async def _begin_anew(self, before: ServerDescription | None) -> None:
+        """Open a new session; whoever finds the same meanwhile waits for it."""
+        conversation = self._conversation
         async with self._session_lock:
             if self.server is before:
-                self._is_listing_stale = True
-                self.server = await negotiate(
-                    self._conversation,
-                    self._introduction,
-                    revision=self._revision,
-                    timeout_seconds=min(self._timeout_seconds, OPEN_SECONDS),
+                self._take_change()
+                seconds = min(self._timeout_seconds, OPEN_SECONDS)
+                server = await negotiate(
+                    conversation, self._introduction, revision=self._revision, timeout_seconds=seconds
                 )
+                if server is not None:
+                    self.server = server
+                    await self._ask_to_be_told(conversation, server, seconds)
 
     @property
     def _conversation(self) -> Conversation:
@@ -275,24 +301,32 @@ class Client:
             raise RuntimeError("the client is not open; use it in 'async with Client(…) as client:'")
         return self._open_conversation
 
-    async def _send_call(self, call: "_Call", deadline: float, seconds: float) -> msgspec.Raw:
+    async def _send_call(self, call: "_Call", deadline: float) -> msgspec.Raw:
         """Send a call; once more, after reading the list again, if the server finds that headers are missing."""
-        listed = await self._find(call.name, deadline)
+        await self._find_in_time(call.name, deadline)
         try:
-            return await self._ask(call, listed, deadline, seconds)
-        except SessionGone:  # nothing was done: once more, in a new session
-            await self._begin_anew()
-            return await self._ask(call, listed, deadline, seconds)
+            return await self._in_session(partial(self._ask, call, deadline))
         except ProtocolError as error:
             if error.code != HeaderMismatch.fixed_code or not self._conversation.link.has_own_streams:
                 raise
             logger.info("%s: %s; its tools are listed again", self._conversation.link.name, error.message)
-        self._is_listing_stale = True
-        listed = await self._find(call.name, deadline)
-        return await self._ask(call, listed, deadline, seconds)
+        self._tools.mark_changed()
+        await self._find_in_time(call.name, deadline)
+        return await self._ask(call, deadline)
 
-    async def _ask(self, call: "_Call", listed: ListedTool | None, deadline: float, seconds: float) -> msgspec.Raw:
+    async def _find_in_time(self, name: str, deadline: float) -> None:
+        """Have the listing read before a call is sent, within the call's time."""
+        try:
+            async with asyncio.timeout_at(deadline) as limit:
+                await self._in_session(partial(self._find, name))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise NotSent(f"tool {name!r:.80} was not called: the time was over before its listing was read") from None
+
+    async def _ask(self, call: "_Call", deadline: float) -> msgspec.Raw:
         conversation = self._conversation
+        listed = self._tools.known(call.name)
         mirrored: Mapping[str, str] = {}
         if listed is not None and conversation.asking.is_per_request and conversation.link.has_own_streams:
             mirrored = mirror_parameters(listed.parameters, call.arguments)
@@ -314,7 +348,7 @@ class Client:
                 raise
             raise OutcomeUnknown(f"tool {call.name!r:.80}: {error}", tool=call.name, reason=str(error)) from error
         except TransportError as error:
-            said = f"tool {call.name!r:.80} may have been called, but there is no answer ({seconds:g} s): {error}"
+            said = f"tool {call.name!r:.80} may have been called, but there is no answer: {error}"
             raise OutcomeUnknown(said, tool=call.name, reason=str(error)) from error
 
     async def _judge(
@@ -322,9 +356,11 @@ class Client:
     ) -> CheckedResult:
         """Read and judge a result; by the newest schema before it is found to break an old one."""
         result = await self._check_result(call.name, raw, check)
-        if not result.verdict.is_kept and self._is_stale():
-            self._is_listing_stale = True
-            await self._find(call.name, deadline)
+        if not result.verdict.is_kept and self._tools.is_stale():
+            self._tools.mark_changed()
+            await self._in_session(partial(self._find, call.name))
+            result = await self._check_result(call.name, raw, check)
+        if result.verdict.status == "uncheckable" and await self._complete_schema(call.name, deadline):
             result = await self._check_result(call.name, raw, check)
         for note in result.notes:
             logger.warning("%s", note)
@@ -333,7 +369,7 @@ class Client:
 
     async def _check_result(self, name: str, raw: msgspec.Raw, check: Check) -> CheckedResult:
         """Read and judge once, off the loop where that takes long."""
-        listed = self._known(name)
+        listed = self._tools.known(name)
 
         def work() -> CheckedResult:
             try:
@@ -347,68 +383,41 @@ class Client:
 
         return await _workers.submit(work) if len(raw) > LARGE_BYTES else work()
 
-    # The listing, and whether it is fresh.
+    async def _complete_schema(self, name: str, deadline: float) -> bool:
+        """Fetch what a tool's output schema refers to, where the program allows it; tell whether it is now another."""
+        listed = self._tools.known(name)
+        if self._schema_fetcher is None or listed is None or listed.output is None:
+            return False
+        left = deadline - asyncio.get_running_loop().time()
+        return await self._schema_fetcher.complete(listed.output, timeout_seconds=left)
 
-    def _known(self, name: str) -> ListedTool | None:
-        return None if self._listing is None else self._listing.find(name)
+    # The listing.
 
-    async def _find(self, name: str, deadline: float) -> ListedTool | None:
-        """Find what is known of a tool; a listing is read once, and again after it was said to have changed."""
-        if self._listing is None or self._is_listing_stale:
-            left = max(0.001, deadline - asyncio.get_running_loop().time())
-            try:
-                await self._fresh_listing(left)
-            except ProtocolError as error:
-                logger.warning("%s does not list its tools: %s", self._conversation.link.name, error)
-                self._listing = self._listing or Listing.of([])
-                self._is_listing_stale = False
-        return self._known(name)
+    @property
+    def _tools(self) -> ToolCache:
+        if self._cache is None:
+            raise RuntimeError("the client is not open; use it in 'async with Client(…) as client:'")
+        return self._cache
 
-    def _is_stale(self) -> bool:
-        """Tell whether the listing is older than it says it holds."""
-        listing = self._listing
-        if listing is None or self._is_listing_stale:
-            return True
-        age = asyncio.get_running_loop().time() - self._listed_at
-        return listing.ttl_milliseconds is not None and age * 1000 >= listing.ttl_milliseconds
-
-    async def _fresh_listing(self, timeout_seconds: float) -> Listing:
-        async with self._listing_lock:
-            if self._listing is None or self._is_stale():
-                self._is_listing_stale = False  # what changes from here on makes it stale again
-                self._listing = await self._read_listing(timeout_seconds)
-                self._listed_at = asyncio.get_running_loop().time()
-                self.rejected_tools = dict(self._listing.rejected)
-            return self._listing
-
-    async def _read_listing(self, timeout_seconds: float) -> Listing:
-        """Read all pages.
-
-        Raises:
-            TransportError: A page cannot be read, or they have no end.
-        """
+    @property
+    def _drops_bad_headers(self) -> bool:
+        """Whether a tool whose `x-mcp-header` breaks a rule must be left out, as it must over HTTP."""
         conversation = self._conversation
-        is_over_http = conversation.link.has_own_streams and conversation.asking.is_per_request
-        pages: list[Page] = []
-        cursor: str | None = None
-        seen: set[str] = set()
-        while len(pages) < MAX_PAGES:
-            params: dict[str, Json] = {} if cursor is None else {"cursor": cursor}
-            raw = await conversation.request("tools/list", params, timeout_seconds=timeout_seconds)
-            try:
-                pages.append(read_page(raw))
-            except ValueError as error:
-                raise TransportError(f"{conversation.link.name}: its list of tools cannot be read: {error}") from error
-            cursor = pages[-1].next_cursor
-            if cursor is None:
-                return Listing.of(pages, drops_bad_headers=is_over_http)
-            if cursor in seen:
-                raise TransportError(f"{conversation.link.name}: its list of tools has no end: a cursor came twice")
-            seen.add(cursor)
-        raise TransportError(f"{conversation.link.name}: its list of tools has more than {MAX_PAGES} pages")
+        return conversation.link.has_own_streams and conversation.asking.is_per_request
+
+    async def _find(self, name: str) -> ListedTool | None:
+        return await self._tools.find(name, drops_bad_headers=self._drops_bad_headers)
+
+    async def _fresh_listing(self) -> Listing:
+        return await self._tools.fresh(drops_bad_headers=self._drops_bad_headers)
+
+    async def _ask_page(self, cursor: str | None) -> msgspec.Raw:
+        params: dict[str, Json] = {} if cursor is None else {"cursor": cursor}
+        return await self._conversation.request("tools/list", params, timeout_seconds=self._timeout_seconds)
 
     def _take_change(self) -> None:
-        self._is_listing_stale = True
+        if self._cache is not None:
+            self._cache.mark_changed()
         if self._on_tools_changed is not None:
             self._on_tools_changed()
 
@@ -424,9 +433,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 def _introduce() -> Implementation:
     """Say who asks, where the program does not."""
-    from twofold import __version__  # noqa: PLC0415 - the package itself, which is loaded by now
-
-    return Implementation(name="twofold", version=__version__)
+    return Implementation(name="twofold", version=importlib.metadata.version("twofold"))
 
 
 def _unfinished(name: str, kind: str, raw: msgspec.Raw) -> InputRequired | OutcomeUnknown:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from twofold.errors import MethodNotFound, ProtocolError, TransportError
+from twofold.errors import MethodNotFound, NotSent, ProtocolError, TransportError
 from twofold.protocol.jsonrpc import Message, RequestId, decode_batch, decode_message, recover_id
 from twofold.protocol.messages import LogLevel
 from twofold.protocol.structs import Json, encode_json
@@ -25,6 +25,8 @@ TELL_SECONDS = 5.0
 """So long telling a server that a request was given up may take."""
 LINGER_SECONDS = 0.25
 """So long a stream may take to end after the answer on it."""
+MAX_MESSAGE = 4000
+"""Characters of an error's message that are kept; what a terminal would obey is taken out."""
 MAX_ANSWERS = 100
 """Answers to a server's own requests that may be on their way at once; more requests are ignored."""
 
@@ -76,6 +78,7 @@ class Conversation:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._end: TransportError | None = None
+        self._warned: dict[str, int] = {}
 
     @property
     def is_lost(self) -> bool:
@@ -111,7 +114,7 @@ class Conversation:
             ValueError: The params cannot be written as JSON.
         """
         if self._end is not None:
-            raise self._end
+            raise NotSent(str(self._end))
         request_id = next(self._ids)
         token = request_id if on_progress is not None else None
         message = self.asking.request(request_id, method, params, progress_token=token, meta=meta)
@@ -202,11 +205,11 @@ class Conversation:
         request_id = recover_id(head)
         if request_id in self._waiting:
             self._fail(self._waiting[request_id], error)
-        elif request_id is None and not self.link.has_own_streams and head.lstrip()[:1] == b"{":
+        elif request_id is None and not self.link.has_own_streams and head.lstrip()[:1] in (b"", b"{", b"["):
             for waiting in list(self._waiting.values()):
                 self._fail(waiting, error)
         else:
-            logger.warning("%s", error)
+            self._warn("what cannot be read", "%s", error)
 
     def lost(self, error: TransportError) -> None:
         """Fail everything that waits: nothing more will come."""
@@ -246,7 +249,12 @@ class Conversation:
     def _take_answer(self, message: Message) -> None:
         waiting = self._waiting.get(message.id) if isinstance(message.id, int | str) else None
         if waiting is None or waiting.answer.done():
-            logger.warning("%s sent an answer to nothing that was asked: id %.80r", self.link.name, message.id)
+            self._warn(
+                "answers to nothing",
+                "%s sent an answer to nothing that was asked: id %.80r",
+                self.link.name,
+                message.id,
+            )
         elif message.error:
             waiting.answer.set_exception(self._read_error(message.error))
         else:
@@ -257,7 +265,9 @@ class Conversation:
             fault = msgspec.json.decode(raw, type=_Fault)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return TransportError(f"{self.link.name} sent an error that cannot be read: {error}")
-        return ProtocolError(fault.code, fault.message, fault.data)
+        said = fault.message[:MAX_MESSAGE]
+        shown = "".join(each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in said)
+        return ProtocolError(fault.code, shown, fault.data)
 
     def _take_notice(self, message: Message) -> None:
         try:
@@ -275,7 +285,7 @@ class Conversation:
             else:
                 logger.debug("%s sent %.80r, which is not used", self.link.name, message.method)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            logger.warning("%s sent a malformed %s: %s", self.link.name, message.method, error)
+            self._warn("malformed notices", "%s sent a malformed %s: %.200s", self.link.name, message.method, error)
 
     def _call(self, function: Callable[..., Any], *args: Any) -> None:
         """Call what the program gave; its fault is its own."""
@@ -290,12 +300,12 @@ class Conversation:
     def _answer(self, message: Message) -> None:
         """Answer a request of the server's: nothing is done for it but to say that one is there."""
         if len(self._tasks) >= MAX_ANSWERS or not isinstance(message.id, int | str):
-            logger.warning("%s asks too much: a request was ignored", self.link.name)
+            self._warn("requests", "%s asks too much: a request was ignored", self.link.name)
             return
         if message.method == "ping":
             answer = encode_result(message.id, b"{}")
         else:
-            logger.warning("%s asked for %.80r, which this client does not do", self.link.name, message.method)
+            self._warn("requests", "%s asked for %.80r, which this client does not do", self.link.name, message.method)
             answer = encode_error(message.id, MethodNotFound(f"this client does not serve {message.method!r:.80}"))
         self._keep(self._loop.create_task(self._tell(answer)))
 
@@ -312,6 +322,12 @@ class Conversation:
                 await self.link.send(message, request_id=None, headers={})
         except (TransportError, ProtocolError, TimeoutError) as error:
             logger.debug("%s could not be told something: %s", self.link.name, error)
+
+    def _warn(self, kind: str, text: str, *args: object) -> None:
+        """Log a warning; of each kind only the first, the tenth, the hundredth, or a flood would flood the log."""
+        count = self._warned[kind] = self._warned.get(kind, 0) + 1
+        if str(count).strip("0") == "1":
+            logger.warning(text, *args)
 
     def _keep(self, task: asyncio.Future[Any]) -> None:
         self._tasks.add(task)

@@ -54,8 +54,8 @@ class OpenSchema(msgspec.Struct, frozen=True):
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """The documents it refers to, each once, in its own order."""
-        return tuple(dict.fromkeys(each.uri for each in self.leaving))
+        """The documents it refers to, each once, in alphabetical order."""
+        return tuple(sorted({each.uri for each in self.leaving}))
 
 
 def open_schema(schema: Json, *, what: str, url: str = "", referrer: OpenSchema | None = None) -> OpenSchema:
@@ -159,7 +159,7 @@ def _restate(schema: Schema, dialect: Dialect) -> dict[str, Any]:
     if not (dialect.ref_stands_alone and isinstance(schema.get("$ref"), str)):
         return dict(schema)
     # up to draft-07 `$ref` makes what stands beside it void, identifier included; definitions are found all the same
-    kept = {key: schema[key] for key in ("$schema", "definitions", "$defs") if key in schema}
+    kept: dict[str, Any] = {key: schema[key] for key in ("$schema", "definitions", "$defs") if key in schema}
     return {**kept, "allOf": [{"$ref": schema["$ref"]}]}
 
 

@@ -4,6 +4,7 @@ Source: MCP 2026-07-28, tools, "Output Schema": clients SHOULD validate structur
 usage": depth, cost and time of validating are to be bounded.
 """
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Literal, TypeAlias, cast
@@ -112,13 +113,15 @@ class OutputSchema:
     Attributes:
         schema: As it came.
         what: What it is the schema of, for messages.
+        retry_at: Before this, on the clock of who completes it, nothing is gained by trying to.
     """
 
-    __slots__ = ("_fault", "_judge", "schema", "what")
+    __slots__ = ("_fault", "_judge", "retry_at", "schema", "what")
 
     def __init__(self, schema: Schema, *, what: str) -> None:
         self.schema = schema
         self.what = what
+        self.retry_at = -math.inf
         self._judge: _Judge | None = None
         self._fault = ""
 
@@ -147,8 +150,9 @@ class OutputSchema:
         """
         self._judge, self._fault = _Judge(CompiledSchema.compile(bundle, what=self.what)), ""
 
-    def refuse(self, fault: str) -> None:
-        """Say from now on why it cannot be completed; one that can be used stays as it is."""
+    def give_up(self, fault: str, *, retry_at: float) -> None:
+        """Say why it cannot be completed, for good or for some time; one that can be used stays as it is."""
+        self.retry_at = retry_at
         if self._judge is None:
             self._fault = fault
 

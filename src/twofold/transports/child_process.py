@@ -534,6 +534,9 @@ class MessageLines:
         if self._size > self.max_bytes or (is_first and not _may_begin_message(piece)):
             self._parts = [b"".join(self._parts)[:_HEAD_BYTES]]
             self._is_kept = False
+            if self._size > self.max_bytes and _may_begin_message(self._parts[0]):
+                self._on_too_long(self._parts[0])  # at once: its end may never come
+                self._parts = []
 
     def _end_line(self) -> None:
         line, is_kept = b"".join(self._parts), self._is_kept

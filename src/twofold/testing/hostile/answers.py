@@ -24,7 +24,7 @@ from twofold.testing.hostile.steps import (
 
 CALL = "tools/call"
 LEVELS = 100_000
-FLOOD = 20_000
+FLOOD = 5_000
 """Messages of a flood that ends."""
 _MEGABYTE = b"x" * 1_000_000
 
@@ -280,7 +280,7 @@ def slow_drip(asked: Asked) -> Iterator[Step]:
 
 @_on()
 def flood_of_notifications(asked: Asked) -> Iterator[Step]:
-    """20,000 notifications: that the tools have changed, log messages, unknown and malformed ones; then the answer."""
+    """5,000 notifications: that the tools have changed, log messages, unknown and malformed ones; then the answer."""
     kinds = [
         notification("notifications/tools/list_changed", {}),
         notification("notifications/message", {"level": "error", "data": "look here"}),
@@ -293,7 +293,7 @@ def flood_of_notifications(asked: Asked) -> Iterator[Step]:
 
 @_on()
 def flood_of_requests(asked: Asked) -> Iterator[Step]:
-    """20,000 requests of the server's own: pings, and for a model's words; then the answer."""
+    """5,000 requests of the server's own: pings, and for a model's words; then the answer."""
     for count in range(FLOOD):
         yield Say(request(("ping", "sampling/createMessage")[count % 2], count))
     yield Say(asked.answer())
@@ -308,7 +308,7 @@ def own_id_reused(asked: Asked) -> Iterator[Step]:
 
 @_on()
 def huge_progress(asked: Asked) -> Iterator[Step]:
-    """Progress backwards, of texts, of a megabyte, and 20,000 times forwards; then the answer."""
+    """Progress backwards, of texts, of a megabyte, and 5,000 times forwards; then the answer."""
     token = asked.progress_token
     odd: list[Json] = [1e308, -1, "half", None, [1]]
     for each in odd:

@@ -1,5 +1,6 @@
 """Misbehaviours of an HTTP server; what they pour are whole responses, heads included."""
 
+import itertools
 import zlib
 from collections.abc import Callable, Iterator
 
@@ -8,6 +9,7 @@ from twofold.testing.hostile.steps import EVER, Asked, Close, Misbehaviour, Play
 BOMB_BYTES = 200_000_000
 """What a gzip bomb becomes; more than three times what a client should take."""
 _PIECE = 1_000_000
+_EVENT_IDS = itertools.count()
 
 HTTP_ANSWERS: dict[str, Misbehaviour] = {}
 """By name."""
@@ -105,10 +107,13 @@ def endless_after_answer(asked: Asked) -> Iterator[Step]:
 
 
 @_on()
-def endless_resumption(asked: Asked) -> Iterator[Step]:
-    """An event stream that ends before the answer, after an event with an id; whoever takes it up gets the same."""
+def endless_resumption(_: Asked) -> Iterator[Step]:
+    """An event stream that ends before the answer, after an event with a new id.
+
+    With `endless_resumption@GET` whoever takes it up gets the same again, without an end.
+    """
     yield Pour(head("200 OK", content_type="text/event-stream", connection="close"))
-    yield Pour(b"retry: 0\nid: %d\ndata: \n\n" % (asked.id if isinstance(asked.id, int) else 1))
+    yield Pour(b"retry: 0\nid: %d\ndata: \n\n" % next(_EVENT_IDS))
     yield Close()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from twofold.protocol.structs import Json
-from twofold.testing.hostile.steps import Asked, Misbehaviour, Play, Say, Step, notification
+from twofold.testing.hostile.steps import Asked, Misbehaviour, Play, Say, Step, Wait, notification
 
 LIST = "tools/list"
 PAGE_TOOLS = 10_000
@@ -34,6 +34,13 @@ def endless_cursors(asked: Asked) -> Iterator[Step]:
     """Empty pages without an end, each with a cursor of its own."""
     page = int(asked.cursor or 0) + 1
     yield Say(asked.answer(result={**asked.result, "tools": [], "nextCursor": str(page)}))
+
+
+@_list
+def slow_pages(asked: Asked) -> Iterator[Step]:
+    """Empty pages without an end, one each 0.2 seconds."""
+    yield Wait(0.2)
+    yield from endless_cursors(asked)
 
 
 @_list
