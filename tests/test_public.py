@@ -19,7 +19,7 @@ NAMES = {
     "UnsupportedProtocolVersion", "AuthorizationError", "Forbidden", "HeaderMismatch", "HttpRequest",
     "MissingRequiredClientCapability", "PromptMessage", "PromptOptions", "ProtectedResource", "Unauthorized",
     "Authorize", "Limits", "CheckedResult", "Client", "ContractError", "HttpStatusError", "InputRequired", "NotSent",
-    "OutcomeUnknown", "ResultTypeMismatch", "SessionGone", "StdioServer", "ToolListing", "UnknownContent", "Verdict",
+    "OutcomeUnknown", "ResultTypeMismatch", "SchemaFetching", "SessionGone", "StdioServer", "ToolListing", "UnknownContent", "Verdict",
 }  # fmt: skip
 
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from twofold.client.client import Client
     from twofold.client.listing import ToolListing
     from twofold.client.results import CheckedResult, UnknownContent
+    from twofold.client.schema_fetching import SchemaFetching
     from twofold.contract.verdict import Verdict
     from twofold.transports.child_process import StdioServer
     from twofold.transports.http.authorization import Authorize, HttpRequest, ProtectedResource
@@ -69,6 +70,7 @@ __version__ = "0.1.0"
 _CLIENT = {
     "CheckedResult": "twofold.client.results",
     "Client": "twofold.client.client",
+    "SchemaFetching": "twofold.client.schema_fetching",
     "StdioServer": "twofold.transports.child_process",
     "ToolListing": "twofold.client.listing",
     "UnknownContent": "twofold.client.results",
@@ -122,6 +124,7 @@ __all__ = [
     "ResourceLink",
     "ResultRefused",
     "ResultTypeMismatch",
+    "SchemaFetching",
     "SessionGone",
     "StdioServer",
     "TextContent",

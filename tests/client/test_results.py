@@ -200,11 +200,14 @@ def test_what_is_no_result_is_one_clear_error(raw, clause):
     ],
 )
 def test_a_structure_that_no_value_can_hold_is_one_clear_error(structure, clause):
-    """What Python's numbers and texts cannot hold is never rounded or replaced (field case C14)."""
-    raw = read_result(b'{"content":[],"structuredContent":%b}' % structure)
-    with pytest.raises(UnreadableAnswer) as caught:
-        check_result(raw, None, tool_name="q")
-    assert str(caught.value).startswith(f"tool 'q', structuredContent {clause}")
+    """What Python's numbers and texts cannot hold is never rounded or replaced (C14); the rest of the result stays."""
+    raw = b'{"content":[{"type":"text","text":"disk full"}],"isError":%b,"structuredContent":%b}'
+    for is_error, status in ((b"false", "uncheckable"), (b"true", "unchecked")):
+        result = check_result(read_result(raw % (is_error, structure)), None, tool_name="q")
+        assert (result.verdict.status, result.has_structured_content) == (status, False)
+        assert result.verdict.reason.startswith(f"tool 'q', structuredContent {clause}")
+        assert result.content == [TextContent("disk full")]
+        assert [clause in note for note in result.notes] == [True]
 
 
 def test_numbers_are_exact_and_the_last_of_two_keys_counts():

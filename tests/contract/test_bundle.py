@@ -60,6 +60,17 @@ def test_a_reference_that_stands_alone_is_bundled_too(draft: str):
     assert judge(schema, {A: document, B: {"type": "integer"}}, 1, "a", None) == [True, False, False]
 
 
+def test_what_is_void_beside_a_reference_stays_void():
+    """Draft-07, 8.3: were it not, this schema would be too costly to judge by."""
+    beside = {"$ref": A, "anyOf": [{"$ref": "#/definitions/union"}] * 400}
+    schema = {
+        "$schema": DRAFTS["draft-07"],
+        "properties": {"x": beside},
+        "definitions": {"union": {"anyOf": [{"minimum": n} for n in range(400)]}},
+    }
+    assert judge(schema, {A: {"type": "integer"}}, {"x": 1}, {"x": "a"}) == [True, False]
+
+
 @pytest.mark.parametrize(
     ("schema", "document", "outside"),
     [

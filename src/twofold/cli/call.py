@@ -18,7 +18,7 @@ from twofold.cli.show import block_text, neutralise, print_json, print_text, sho
 from twofold.cli.target import load_target, own_output_only
 from twofold.client.client import Client
 from twofold.client.results import CheckedResult, UnknownContent
-from twofold.errors import OutcomeUnknown, ProtocolError
+from twofold.errors import InputRequired, OutcomeUnknown, ProtocolError
 from twofold.protocol.messages import CallToolResult
 from twofold.protocol.structs import Json
 from twofold.server.mcpserver import MCPServer
@@ -72,7 +72,7 @@ def call_tool(
         except ProtocolError as error:
             feedback.say(f"{tool}: protocol error {error.code}: {error.message}", style="red")
             return Exit.TOOL_ERROR
-        except OutcomeUnknown as error:
+        except (InputRequired, OutcomeUnknown) as error:
             feedback.say(str(error), style="red")
             return Exit.TOOL_ERROR
     show = _show_json if json or (face == "both" and not sys.stdout.isatty()) else _show_faces

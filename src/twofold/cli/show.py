@@ -9,6 +9,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -21,6 +22,8 @@ from twofold.protocol.content import AudioContent, ContentBlock, ImageContent, R
 from twofold.protocol.messages import CallToolResult
 from twofold.protocol.tool import ToolAnnotations, ToolDefinition
 
+_MAX_PARTS = 20
+"""Of a type, shown on one line."""
 _MAX_DEPTH = 6
 """Levels of a schema spelled out in a table; what lies deeper is named only."""
 
@@ -122,9 +125,10 @@ def describe_hints(annotations: ToolAnnotations | None) -> list[str]:
 
 def describe_parameters(schema: dict[str, Any]) -> list[str]:
     """Say each parameter on a line: `limit: integer = 10`, with a `?` where it may be left out."""
-    required = schema.get("required", ())
+    required = _required(schema)
     lines = []
-    for name, node in schema.get("properties", {}).items():
+    properties = schema.get("properties")
+    for name, node in (properties if isinstance(properties, dict) else {}).items():
         has_default = isinstance(node, dict) and "default" in node
         default = f" = {msgspec.json.encode(node['default']).decode()}" if has_default else ""
         lines.append(f"{name}{'' if name in required else '?'}: {describe_schema(node, schema)}{default}")
@@ -141,17 +145,24 @@ def describe_schema(node: Any, root: Any, depth: int = 0) -> str:
         is_named_only = target is None or depth >= _MAX_DEPTH
         return reference.rpartition("/")[2] if is_named_only else describe_schema(target, root, depth + 1)
     for union in ("anyOf", "oneOf"):
-        if union in node and depth < _MAX_DEPTH:
-            return " | ".join(describe_schema(each, root, depth + 1) for each in node[union])
+        if isinstance(node.get(union), list) and depth < _MAX_DEPTH:
+            return " | ".join(describe_schema(each, root, depth + 1) for each in node[union][:_MAX_PARTS])
     if "const" in node or "enum" in node:
-        values = [node["const"]] if "const" in node else node["enum"]
+        enum = node.get("enum")
+        values = [node["const"]] if "const" in node else enum[:_MAX_PARTS] if isinstance(enum, list) else []
         return " | ".join(msgspec.json.encode(value).decode() for value in values)
     return _describe_type(node, root, depth)
 
 
+def _required(schema: dict[str, Any]) -> list[Any]:
+    required = schema.get("required")
+    return required if isinstance(required, list) else []
+
+
 def _find_definition(reference: str, root: Any) -> Any:
     _, holder, name, *rest = [*reference.split("/"), "", ""]
-    return root.get(holder, {}).get(name) if holder in {"$defs", "definitions"} and not any(rest) else None
+    definitions = root.get(holder) if holder in {"$defs", "definitions"} and not any(rest) else None
+    return definitions.get(name) if isinstance(definitions, dict) else None
 
 
 def _describe_type(node: dict[str, Any], root: Any, depth: int) -> str:
@@ -162,19 +173,21 @@ def _describe_type(node: dict[str, Any], root: Any, depth: int) -> str:
         return f"[{describe_schema(node.get('items', True), root, depth + 1)}]"
     if kind == "object":
         return _describe_object(node, root, depth)
-    return " | ".join(kind) if isinstance(kind, list) else str(kind)
+    return " | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
 def _describe_object(node: dict[str, Any], root: Any, depth: int) -> str:
     properties = node.get("properties")
-    if not properties:
+    if not properties or not isinstance(properties, dict):
         values = node.get("additionalProperties")
         return f"{{…: {describe_schema(values, root, depth + 1)}}}" if isinstance(values, dict) else "{}"
-    required = node.get("required", ())
+    required = _required(node)
     parts = [
         f"{name}{'' if name in required else '?'}: {describe_schema(child, root, depth + 1)}"
-        for name, child in properties.items()
+        for name, child in islice(properties.items(), _MAX_PARTS)
     ]
+    if len(properties) > _MAX_PARTS:
+        parts.append("…")
     return f"{{{', '.join(parts)}}}"
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from twofold.client.listing import ListedTool, Listing, Page, read_page
-from twofold.errors import ProtocolError, TransportError
+from twofold.errors import MethodNotFound, NotSent, ProtocolError, TransportError
 
 logger = logging.getLogger("twofold")
 
@@ -36,6 +36,7 @@ class ToolCache:
         self._listing: Listing | None = None
         self._read_at = 0.0
         self._has_changed = False
+        self._lists_nothing = False  # the server does not know the method
         self._lock = asyncio.Lock()
 
     @property
@@ -67,12 +68,17 @@ class ToolCache:
         Raises:
             TransportError: There was no answer, or none that can be read.
         """
-        if self._listing is None or self._has_changed:
+        # A listing that holds no time at all is read again only when a result seems to break it: a call must not
+        # cost a listing each time.
+        if self._listing is None or self._has_changed or (self.is_stale() and self._listing.ttl_milliseconds):
             try:
                 await self.fresh(drops_bad_headers=drops_bad_headers)
             except ProtocolError as error:
-                logger.warning("%s does not list its tools: %s", self._name, error)
-                self._listing, self._has_changed = self._listing or Listing.of([]), False
+                if error.code != MethodNotFound.fixed_code:
+                    raise NotSent(f"{self._name} does not list its tools, so nothing was called: {error}") from error
+                logger.info("%s lists no tools: %s", self._name, error)
+                self._listing, self._has_changed, self._lists_nothing = Listing.of([]), False, True
+                self._read_at = asyncio.get_running_loop().time()
         return self.known(name)
 
     async def fresh(self, *, drops_bad_headers: bool) -> Listing:
@@ -83,8 +89,8 @@ class ToolCache:
             ProtocolError: The server answered with an error.
         """
         async with self._lock:
-            if self._listing is None or self.is_stale():
-                self._has_changed = False  # what changes from here on makes it stale again
+            if self._listing is None or self._lists_nothing or self.is_stale():
+                self._has_changed = self._lists_nothing = False  # what changes from here on makes it stale again
                 try:
                     pages = await self._read_pages()
                 except BaseException:

@@ -18,12 +18,14 @@ from twofold.client.results import (
     Check,
     CheckedResult,
     check_result,
+    find_validator,
     raise_unless_kept,
     read_as,
     read_questions,
     read_result,
 )
 from twofold.client.schema_fetching import SchemaFetching
+from twofold.contract.verdict import Verdict
 from twofold.errors import (
     HeaderMismatch,
     HttpStatusError,
@@ -33,6 +35,7 @@ from twofold.errors import (
     ProtocolError,
     SessionGone,
     TransportError,
+    TwofoldError,
 )
 from twofold.protocol.headers import mirror_parameters
 from twofold.protocol.messages import Implementation, LogLevel
@@ -53,6 +56,8 @@ Target: TypeAlias = "str | StdioServer | ServedInMemory"
 
 LARGE_BYTES = 64 * 1024
 """Larger results are judged in a thread, off the event loop."""
+_REFUSED_BEFORE = frozenset({400, 401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 421, 429, 431, 307, 308, 503})
+"""Statuses of a request that was not looked at; any other may come from a proxy that had handed it on."""
 OPEN_SECONDS = 30.0
 """So long opening a connection may take, where a call may take longer."""
 
@@ -97,7 +102,7 @@ class Client:
         client_info: Implementation | None = None,
         log_level: LogLevel | None = None,
         on_log: OnLog | None = None,
-        on_tools_changed: Callable[[], None] | None = None,
+        on_tools_changed: Callable[[], Awaitable[None] | None] | None = None,
         http_client: "httpx2.AsyncClient | None" = None,
         auth: "httpx2.Auth | None" = None,
         http_headers: Mapping[str, str] | None = None,
@@ -121,6 +126,10 @@ class Client:
         self._open_conversation: Conversation | None = None
         self._cache: ToolCache | None = None
         self._session_lock = asyncio.Lock()
+        self._generation = 0  # of sessions: which one a request was sent in
+        self._renewing: asyncio.Task[None] | None = None
+        self._found: str | None = None
+        self._was_open = False
         self.server: ServerDescription | None = None
 
     async def __aenter__(self) -> "Client":
@@ -133,10 +142,16 @@ class Client:
         if self._open_conversation is not None:
             raise RuntimeError("the client is open already")
         seconds = min(self._timeout_seconds, OPEN_SECONDS)
+        self._session_lock, self._was_open = asyncio.Lock(), True
         try:
-            self.server = await self._agree(seconds)
-            self._revision = self.server.revision  # remembered, should the client be opened again
-            await self._ask_to_be_told(self._conversation, self.server, seconds)
+            async with asyncio.timeout(3 * seconds) as limit:  # a probe, the opening, what is asked after it
+                self.server = await self._agree(seconds)
+                await self._ask_to_be_told(self._conversation, self.server, seconds)
+        except TimeoutError:
+            await self.close()
+            if not limit.expired():
+                raise
+            raise TransportError(f"the connection could not be opened within {3 * seconds:.3g} seconds") from None
         except BaseException:
             await self.close()
             raise
@@ -150,9 +165,13 @@ class Client:
 
     async def close(self) -> None:
         """Close the connection; whoever waits for an answer is told. Leaves no process, task or socket behind."""
-        conversation, self._open_conversation = self._open_conversation, None
+        conversation = self._open_conversation
         if conversation is not None:
-            await conversation.close()
+            try:
+                await conversation.close()
+            finally:
+                if self._open_conversation is conversation:
+                    self._open_conversation = None
 
     @property
     def revision(self) -> str | None:
@@ -222,23 +241,45 @@ class Client:
         check = self._check if check is None else _check_choice(check)
         seconds = self._timeout_seconds if timeout_seconds is None else _check_seconds(timeout_seconds)
         deadline = asyncio.get_running_loop().time() + seconds
-        call = _Call(name, dict(arguments or {}), on_progress, meta)
+        if as_type is not None:
+            find_validator(as_type)  # what cannot be read as such is known before anything is done
+        call = _Call(name, _check_arguments(name, arguments), on_progress, meta)
         raw = await self._send_call(call, deadline)
         try:
             async with asyncio.timeout_at(deadline):
-                result = await self._judge(call, raw, check, as_type, deadline)
+                result = await self._judge(call, raw, check, deadline)
         except TimeoutError:
-            raise OutcomeUnknown(
-                f"tool {name!r:.80} has answered, but its answer could not be judged within {seconds:g} seconds",
-                tool=name,
-                reason="the time was over while the answer was judged",
-            ) from None
-        return result
+            result = self._unjudged(call.name, raw, seconds)
+        result = raise_unless_kept(result, tool_name=name, check=check)
+        return result if as_type is None else await self._read_as(result, as_type, name)
+
+    def _unjudged(self, name: str, raw: msgspec.Raw, seconds: float) -> CheckedResult:
+        """Give a result that there was no time to judge: it is there, and that is said."""
+        result = check_result(read_result(raw), self._tools.known(name), tool_name=name, is_judged=False)
+        verdict = Verdict("uncheckable", reason=f"there was no time to judge it within {seconds:.3g} seconds")
+        return msgspec.structs.replace(result, verdict=verdict)
+
+    async def _read_as(self, result: CheckedResult, as_type: Any, name: str) -> CheckedResult:
+        if len(result.structured_json) > LARGE_BYTES:
+            read: CheckedResult = await _workers.submit(partial(read_as, result, as_type, tool_name=name))
+            return read
+        return read_as(result, as_type, tool_name=name)
 
     async def _agree(self, seconds: float) -> ServerDescription:
-        """Open the connection and agree on a revision; anew, for a server that takes a probe amiss."""
+        """Open the connection and agree on a revision: first the one that was found earlier, if any."""
+        found, self._found = self._found, None
+        if found is not None and found != self._revision:
+            try:
+                return await self._agree_on(found, seconds)
+            except (ProtocolError, TransportError) as error:
+                logger.info("the server no longer speaks %s: %s", found, error)
+                await self.close()
+        return await self._agree_on(self._revision, seconds)
+
+    async def _agree_on(self, revision: str, seconds: float) -> ServerDescription:
+        """Open the connection and agree; anew, for a server that takes a probe amiss."""
         conversation = await self._open()
-        server = await negotiate(conversation, self._introduction, revision=self._revision, timeout_seconds=seconds)
+        server = await negotiate(conversation, self._introduction, revision=revision, timeout_seconds=seconds)
         if server is None:
             await conversation.close()
             conversation = await self._open()
@@ -247,6 +288,7 @@ class Client:
             )
         if server is None:
             raise TransportError(f"{conversation.link.name} ended the connection twice before it said who it is")
+        self._found = server.revision
         return server
 
     async def _ask_to_be_told(self, conversation: Conversation, server: ServerDescription, seconds: float) -> None:
@@ -274,40 +316,54 @@ class Client:
         return conversation
 
     async def _in_session(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something; where the server has ended the session, nothing was done: once more, in a new one."""
+        """Do something in a session that lives; where the server has ended it, once more in a new one."""
+        generation = self._generation
+        if self._conversation.link.has_lost_session:
+            await self._renew(generation)
         try:
             return await work()
         except SessionGone:
-            await self._begin_anew(self.server)
+            await self._renew(generation)
             return await work()
 
-    async def _begin_anew(self, before: ServerDescription | None) -> None:
-        """Open a new session; whoever finds the same meanwhile waits for it."""
-        conversation = self._conversation
+    async def _renew(self, generation: int) -> None:
+        """Have a new session begun, once for all who miss the old one; it goes on if one of them is cancelled."""
         async with self._session_lock:
-            if self.server is before:
-                self._take_change()
-                seconds = min(self._timeout_seconds, OPEN_SECONDS)
-                server = await negotiate(
-                    conversation, self._introduction, revision=self._revision, timeout_seconds=seconds
-                )
-                if server is not None:
-                    self.server = server
-                    await self._ask_to_be_told(conversation, server, seconds)
+            if self._generation == generation or self._conversation.link.has_lost_session:
+                if self._renewing is None or self._renewing.done():
+                    self._renewing = asyncio.create_task(self._begin_anew())
+                await asyncio.shield(self._renewing)
+
+    async def _begin_anew(self) -> None:
+        conversation = self._conversation
+        seconds = min(self._timeout_seconds, OPEN_SECONDS)
+        revision = self.server.revision if self.server is not None else self._revision
+        async with asyncio.timeout(2 * seconds):
+            server = await negotiate(conversation, self._introduction, revision=revision, timeout_seconds=seconds)
+            if server is not None:
+                self.server = server
+                await self._ask_to_be_told(conversation, server, seconds)
+        self._generation += 1
+        self._take_change()
 
     @property
     def _conversation(self) -> Conversation:
         if self._open_conversation is None:
+            if self._was_open:
+                raise NotSent("the client was closed")
             raise RuntimeError("the client is not open; use it in 'async with Client(…) as client:'")
         return self._open_conversation
 
     async def _send_call(self, call: "_Call", deadline: float) -> msgspec.Raw:
         """Send a call; once more, after reading the list again, if the server finds that headers are missing."""
         await self._find_in_time(call.name, deadline)
+        reason = self._tools.rejected.get(call.name) if self._tools.known(call.name) is None else None
+        if reason is not None:
+            raise NotSent(f"tool {call.name!r:.80} was left out of the listing, so it is not called: {reason}")
         try:
             return await self._in_session(partial(self._ask, call, deadline))
         except ProtocolError as error:
-            if error.code != HeaderMismatch.fixed_code or not self._conversation.link.has_own_streams:
+            if error.code != HeaderMismatch.fixed_code or not self._mirrors:
                 raise
             logger.info("%s: %s; its tools are listed again", self._conversation.link.name, error.message)
         self._tools.mark_changed()
@@ -328,9 +384,11 @@ class Client:
         conversation = self._conversation
         listed = self._tools.known(call.name)
         mirrored: Mapping[str, str] = {}
-        if listed is not None and conversation.asking.is_per_request and conversation.link.has_own_streams:
+        if listed is not None and self._mirrors:
             mirrored = mirror_parameters(listed.parameters, call.arguments)
         left = deadline - asyncio.get_running_loop().time()
+        if left <= 0:
+            raise NotSent(f"tool {call.name!r:.80} was not called: the time was over before")
         try:
             return await conversation.request(
                 "tools/call",
@@ -344,28 +402,33 @@ class Client:
         except NotSent:
             raise
         except HttpStatusError as error:
-            if error.status < 500:  # refused before it was looked at
+            if error.status in _REFUSED_BEFORE:
                 raise
             raise OutcomeUnknown(f"tool {call.name!r:.80}: {error}", tool=call.name, reason=str(error)) from error
         except TransportError as error:
             said = f"tool {call.name!r:.80} may have been called, but there is no answer: {error}"
             raise OutcomeUnknown(said, tool=call.name, reason=str(error)) from error
 
-    async def _judge(
-        self, call: "_Call", raw: msgspec.Raw, check: Check, as_type: Any, deadline: float
-    ) -> CheckedResult:
+    async def _judge(self, call: "_Call", raw: msgspec.Raw, check: Check, deadline: float) -> CheckedResult:
         """Read and judge a result; by the newest schema before it is found to break an old one."""
         result = await self._check_result(call.name, raw, check)
         if not result.verdict.is_kept and self._tools.is_stale():
-            self._tools.mark_changed()
-            await self._in_session(partial(self._find, call.name))
-            result = await self._check_result(call.name, raw, check)
+            result = await self._judge_anew(call.name, raw, check, result)
         if result.verdict.status == "uncheckable" and await self._complete_schema(call.name, deadline):
             result = await self._check_result(call.name, raw, check)
         for note in result.notes:
             logger.warning("%s", note)
-        result = raise_unless_kept(result, tool_name=call.name, check=check)
-        return result if as_type is None else read_as(result, as_type, tool_name=call.name)
+        return result
+
+    async def _judge_anew(self, name: str, raw: msgspec.Raw, check: Check, before: CheckedResult) -> CheckedResult:
+        """Judge by a fresh listing; where there is none, by the old one: the call was carried out all the same."""
+        self._tools.mark_changed()
+        try:
+            await self._in_session(partial(self._find, name))
+        except TwofoldError as error:
+            logger.warning("the result of tool %.80r is judged by an old listing: %s", name, error)
+            return before
+        return await self._check_result(name, raw, check)
 
     async def _check_result(self, name: str, raw: msgspec.Raw, check: Check) -> CheckedResult:
         """Read and judge once, off the loop where that takes long."""
@@ -400,16 +463,16 @@ class Client:
         return self._cache
 
     @property
-    def _drops_bad_headers(self) -> bool:
-        """Whether a tool whose `x-mcp-header` breaks a rule must be left out, as it must over HTTP."""
+    def _mirrors(self) -> bool:
+        """Whether parameters are mirrored into headers, so that tools which break its rules are left out."""
         conversation = self._conversation
         return conversation.link.has_own_streams and conversation.asking.is_per_request
 
     async def _find(self, name: str) -> ListedTool | None:
-        return await self._tools.find(name, drops_bad_headers=self._drops_bad_headers)
+        return await self._tools.find(name, drops_bad_headers=self._mirrors)
 
     async def _fresh_listing(self) -> Listing:
-        return await self._tools.fresh(drops_bad_headers=self._drops_bad_headers)
+        return await self._tools.fresh(drops_bad_headers=self._mirrors)
 
     async def _ask_page(self, cursor: str | None) -> msgspec.Raw:
         params: dict[str, Json] = {} if cursor is None else {"cursor": cursor}
@@ -418,8 +481,8 @@ class Client:
     def _take_change(self) -> None:
         if self._cache is not None:
             self._cache.mark_changed()
-        if self._on_tools_changed is not None:
-            self._on_tools_changed()
+        if self._on_tools_changed is not None and self._open_conversation is not None:
+            self._open_conversation.call_back(self._on_tools_changed)
 
 
 class _Call(msgspec.Struct, frozen=True):
@@ -468,6 +531,21 @@ def _choose_link(target: Any, http: dict[str, Any]) -> Callable[[], Link]:
     if hasattr(target, "live") and hasattr(target, "connect"):
         return lambda: MemoryLink(target)
     raise TypeError(f"expected a URL, a StdioServer or an MCPServer, got {type(target).__name__}")
+
+
+def _check_arguments(name: Any, arguments: Any) -> dict[str, Json]:
+    """Give arguments as JSON has them, so that headers and body say the same."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"a tool's name is text, got {name!r:.80}")
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"tool {name!r:.80}: arguments are given by name, got {type(arguments).__name__}")
+    try:
+        plain: dict[str, Json] = msgspec.to_builtins(dict(arguments))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"tool {name!r:.80}: the arguments cannot be written as JSON: {error}") from None
+    return plain
 
 
 def _check_choice(check: Any) -> Check:

@@ -25,6 +25,8 @@ TELL_SECONDS = 5.0
 """So long telling a server that a request was given up may take."""
 LINGER_SECONDS = 0.25
 """So long a stream may take to end after the answer on it."""
+MAX_PAUSE_SECONDS = 60.0
+"""Between two attempts to listen for changes."""
 MAX_MESSAGE = 4000
 """Characters of an error's message that are kept; what a terminal would obey is taken out."""
 MAX_ANSWERS = 100
@@ -79,6 +81,7 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._end: TransportError | None = None
         self._warned: dict[str, int] = {}
+        self._answers = 0  # to the server's own requests, on their way
 
     @property
     def is_lost(self) -> bool:
@@ -147,7 +150,7 @@ class Conversation:
             self._waiting.pop(request_id, None)
             if not waiting.answer.cancel() and not waiting.answer.cancelled():
                 waiting.answer.exception()  # looked at, so that nobody complains
-            if not is_over:
+            if not is_over and method not in _OPENING:  # the opening is not taken back
                 self._take_back(request_id)
             if sending is not None and not sending.done():
                 self._let_end(sending, at_once=not waiting.answer.done() or waiting.answer.cancelled())
@@ -157,10 +160,19 @@ class Conversation:
         self._keep(self._loop.create_task(self._listen(params)))
 
     async def _listen(self, params: Mapping[str, Json]) -> None:
-        try:
-            await self.request("subscriptions/listen", params, timeout_seconds=None)
-        except (ProtocolError, TransportError) as error:
-            logger.debug("%s tells of no changes: %s", self.link.name, error)
+        """Listen; again after a break, in which changes may have been missed."""
+        pause_seconds = 1.0
+        while not self.is_lost:
+            try:
+                await self.request("subscriptions/listen", params, timeout_seconds=None)
+            except ProtocolError as error:
+                logger.info("%s tells of no changes: %s", self.link.name, error)
+                return
+            except TransportError as error:
+                logger.info("%s no longer tells of changes: %s", self.link.name, error)
+            self._on_list_changed()
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, MAX_PAUSE_SECONDS)
 
     async def notify(self, method: str, params: bytes = b"{}") -> None:
         """Send a notification.
@@ -172,13 +184,16 @@ class Conversation:
         await self.link.send(message, request_id=None, headers=self.asking.headers(method, name=None, mirrored={}))
 
     async def close(self) -> None:
-        """End: whoever waits is told, the link is closed."""
+        """End: whoever waits is told, the link is closed, whatever callbacks do."""
         self.lost(TransportError(f"{self.link.name}: the client was closed"))
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=TELL_SECONDS)
-        await self.link.close()
+        left = self._tasks - {asyncio.current_task()}  # a callback may be what closes
+        try:
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left, timeout=TELL_SECONDS)
+        finally:
+            await asyncio.shield(self.link.close())
 
     # What the link hands over.
 
@@ -205,7 +220,11 @@ class Conversation:
         request_id = recover_id(head)
         if request_id in self._waiting:
             self._fail(self._waiting[request_id], error)
-        elif request_id is None and not self.link.has_own_streams and head.lstrip()[:1] in (b"", b"{", b"["):
+        elif (
+            request_id is None
+            and not self.link.has_own_streams
+            and _may_be_answer(head, is_alone=len(self._waiting) == 1)
+        ):
             for waiting in list(self._waiting.values()):
                 self._fail(waiting, error)
         else:
@@ -255,7 +274,7 @@ class Conversation:
                 self.link.name,
                 message.id,
             )
-        elif message.error:
+        elif message.error and message.error != b"null":
             waiting.answer.set_exception(self._read_error(message.error))
         else:
             waiting.answer.set_result(message.result)
@@ -275,11 +294,11 @@ class Conversation:
                 progress = msgspec.json.decode(message.params, type=_Progress)
                 waiting = self._waiting.get(progress.progress_token)
                 if waiting is not None and waiting.on_progress is not None:
-                    self._call(waiting.on_progress, progress.progress, progress.total, progress.message)
+                    self.call_back(waiting.on_progress, progress.progress, progress.total, progress.message)
             elif message.method == "notifications/message":
                 if self._on_log is not None:
                     log = msgspec.json.decode(message.params, type=_Log)
-                    self._call(self._on_log, log.level, log.data, log.logger)
+                    self.call_back(self._on_log, log.level, log.data, log.logger)
             elif message.method == "notifications/tools/list_changed":
                 self._on_list_changed()
             else:
@@ -287,7 +306,7 @@ class Conversation:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self._warn("malformed notices", "%s sent a malformed %s: %.200s", self.link.name, message.method, error)
 
-    def _call(self, function: Callable[..., Any], *args: Any) -> None:
+    def call_back(self, function: Callable[..., Any], *args: Any) -> None:
         """Call what the program gave; its fault is its own."""
         try:
             result = function(*args)
@@ -299,7 +318,7 @@ class Conversation:
 
     def _answer(self, message: Message) -> None:
         """Answer a request of the server's: nothing is done for it but to say that one is there."""
-        if len(self._tasks) >= MAX_ANSWERS or not isinstance(message.id, int | str):
+        if self._answers >= MAX_ANSWERS or not isinstance(message.id, int | str):
             self._warn("requests", "%s asks too much: a request was ignored", self.link.name)
             return
         if message.method == "ping":
@@ -307,7 +326,13 @@ class Conversation:
         else:
             self._warn("requests", "%s asked for %.80r, which this client does not do", self.link.name, message.method)
             answer = encode_error(message.id, MethodNotFound(f"this client does not serve {message.method!r:.80}"))
-        self._keep(self._loop.create_task(self._tell(answer)))
+        self._answers += 1
+        telling = self._loop.create_task(self._tell(answer))
+        telling.add_done_callback(self._count_answer)
+        self._keep(telling)
+
+    def _count_answer(self, _: object) -> None:
+        self._answers -= 1
 
     def _take_back(self, request_id: RequestId) -> None:
         """Tell the server that nobody waits any more; over a stream of its own, closing that says it."""
@@ -341,3 +366,18 @@ class Conversation:
     def _fail(self, waiting: _Waiting, error: Exception) -> None:
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
+
+
+_OPENING = ("initialize", "server/discover")
+
+
+def _may_be_answer(head: bytes, *, is_alone: bool) -> bool:
+    """Tell whether something broken may be an answer: servers also write logs where only messages belong."""
+    start = head.lstrip()
+    if start[:1] == b"":
+        return True  # nothing but blanks, more than any message has
+    is_message = start[:1] in (b"{", b"[") and b'"jsonrpc"' in head and b'"method"' not in head
+    return is_message or (is_alone and start[:1] in (b"{", b"[") and len(head) >= _LONG_HEAD)
+
+
+_LONG_HEAD = 4096

@@ -164,12 +164,17 @@ class Listing:
         return self._by_name.get(name)
 
 
+MAX_REJECTED = 1000
+"""Rejections that are told of one listing."""
+
+
 class _Shelf:
     """Tools by name, of which the first to come stays."""
 
     def __init__(self) -> None:
         self.tools: dict[str, ListedTool] = {}
         self.rejected: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
 
     def add(self, tool: ListedTool) -> None:
         if self.tools.setdefault(tool.name, tool) is not tool:
@@ -177,9 +182,12 @@ class _Shelf:
 
     def reject(self, name: str, reason: str) -> None:
         """Note a rejection under a name that is neither taken nor that of a tool that can be used."""
-        key, count = name, 2
+        if len(self.rejected) >= MAX_REJECTED:
+            return
+        key = name
         while key in self.tools or key in self.rejected:
-            key, count = f"{name} ({count})", count + 1
+            count = self._counts[name] = self._counts.get(name, 1) + 1
+            key = f"{name} ({count})"
         self.rejected[key] = reason
 
 

@@ -13,7 +13,7 @@ from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic.types import EncodedBytes
 from pydantic_core import CoreConfig, SchemaValidator, core_schema
 
-from twofold.client.decoding import decode, decode_any
+from twofold.client.decoding import UnreadableAnswer, decode, decode_any
 from twofold.client.listing import ListedTool
 from twofold.contract.patterns import Clock
 from twofold.contract.plain import Path, cut, describe, format_path
@@ -173,7 +173,13 @@ def check_result(
         UnreadableAnswer: The structure is nested too deeply, or holds a number too large for Python's.
     """
     where = f"tool {cut(repr(tool_name))}, structuredContent"
-    value = None if raw.structure is ABSENT else decode_any(raw.structure, what=where)
+    try:
+        value = None if raw.structure is ABSENT else decode_any(raw.structure, what=where)
+    except UnreadableAnswer as error:  # the rest of the result is there
+        note = f"structuredContent is left out: {error}"
+        raw = msgspec.structs.replace(raw, structure=ABSENT, notes=(*raw.notes, note))
+        verdict = Verdict("unchecked" if raw.is_error or not is_judged else "uncheckable", reason=str(error))
+        return CheckedResult(raw.content, is_error=raw.is_error, meta=raw.meta, verdict=verdict, notes=raw.notes)
     verdict = _judge(raw, value, listed, is_judged=is_judged, clock=clock)
     structure = raw.structure
     if (
@@ -328,7 +334,7 @@ def read_as(result: CheckedResult, as_type: Any, *, tool_name: str) -> CheckedRe
             verdict=result.verdict,
             result=result,
         )
-    validator = _find_validator(as_type)
+    validator = find_validator(as_type)
     try:
         value = validator.validate_json(result.structured_json)
     except ValidationError as error:
@@ -365,7 +371,7 @@ _MAX_KEPT = 256
 _validators: dict[Hashable, SchemaValidator] = {}
 
 
-def _find_validator(as_type: Any) -> SchemaValidator:
+def find_validator(as_type: Any) -> SchemaValidator:
     """Make a validator, or take the one made before."""
     key = (as_type, repr(as_type))  # `int | str` equals `str | int`, and is tried in another order
     try:

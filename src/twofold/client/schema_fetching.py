@@ -266,8 +266,7 @@ class SchemaFetcher:
         # where it was the call that had so little time, the next one may have more
         is_full = budget.seconds >= self._limits.timeout_seconds
         failure = _Failure(reason, retry_at=self._clock() + RETRY_SECONDS if is_full else -math.inf)
-        if not isinstance(self._kept.get(url), _Kept):  # another call may have had more luck meanwhile
-            self._keep(url, failure)
+        self._keep(url, failure)
         return failure
 
     async def _fetch(self, url: str, budget: _Budget) -> _Kept | _Failure:

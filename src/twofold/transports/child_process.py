@@ -172,6 +172,11 @@ class ChildProcessLink:
         return self._name
 
     @property
+    def has_lost_session(self) -> bool:
+        """There are no sessions to lose."""
+        return False
+
+    @property
     def has_own_streams(self) -> bool:
         """Everything goes one way."""
         return False

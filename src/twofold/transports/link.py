@@ -36,6 +36,11 @@ class Link(Protocol):
         """Whether each request has a stream of its own (HTTP): closing it cancels a request of 2026-07-28."""
         ...
 
+    @property
+    def has_lost_session(self) -> bool:
+        """Whether the server has ended the session (HTTP), and none was begun since."""
+        ...
+
     async def open(self, handler: Handler) -> None:
         """Open the connection.
 

@@ -83,6 +83,11 @@ class MemoryLink:
         return f"server {self._server.name!r:.80} in this process"
 
     @property
+    def has_lost_session(self) -> bool:
+        """There are no sessions to lose."""
+        return False
+
+    @property
     def has_own_streams(self) -> bool:
         """Everything goes one way."""
         return False

@@ -94,6 +94,7 @@ class HttpLink:
         self._client: httpx2.AsyncClient | None = None
         self._handler: Handler | None = None
         self._session: str | None = None
+        self.has_lost_session = False
         self._revision: str | None = None
         self._standing: dict[str, str] = self._headers
         self._listening: asyncio.Task[None] | None = None
@@ -279,12 +280,14 @@ class HttpLink:
             logger.warning("%s: the server gave a session id that no header can carry; it is not used", self.name)
             return
         self._session = session
+        self.has_lost_session = False
         self._update_standing()
 
     def _forget_session(self, session: str) -> None:
         if self._session == session:  # else there is a new one already
             self._stop_listening()
             self._session = self._revision = None
+            self.has_lost_session = True
             self._update_standing()
 
     def _update_standing(self) -> None:
