@@ -178,7 +178,7 @@ def test_what_pretends_to_be_an_answer_is_one_but_for_what_is_wrong_with_it():
     assert (len(body) < 1_000_000, len(gzip.decompress(body)) > 200_000_000) == (True, True)
 
 
-@pytest.mark.parametrize(("name", "output"), [("closed", b""), ("truncated", rb'\{"jsonrpc":"2.0","id":1,[^\n]+')])
+@pytest.mark.parametrize(("name", "output"), [("closed", b""), ("truncated", rb'\{"jsonrpc":"2.0"[^\n]*')])
 def test_a_process_that_closes_ends_at_once(name, output):
     with subprocess.Popen(hostile_command(f"{name}@ping"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write(request("ping") + b"\n")

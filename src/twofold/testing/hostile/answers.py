@@ -1,5 +1,6 @@
 """Misbehaviours that answer one request, whichever it is."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -326,6 +327,13 @@ def endless_notifications(_: Asked) -> Iterator[Step]:
     message = notification("notifications/message", {"level": "info", "data": "still at it"})
     while True:
         yield Say(message)
+
+
+@_on()
+def endless_progress(asked: Asked) -> Iterator[Step]:
+    """Progress without an end, and no answer."""
+    for count in itertools.count():
+        yield Say(notification("notifications/progress", {"progressToken": asked.progress_token, "progress": count}))
 
 
 @_on()
