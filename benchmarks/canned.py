@@ -9,6 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+_UNKNOWN = b'"error":{"code":-32601,"message":"canned answers only"}'
+"""What a method gets that nothing was canned for, such as the question to be told of changes."""
+
 
 class Params(msgspec.Struct):
     """What tells calls apart."""
@@ -32,8 +35,9 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = decode(line)
         if request.id:
-            result = results[request.params.name or request.method]
-            out.write(b'{"jsonrpc":"2.0","id":' + bytes(request.id) + b',"result":' + result + b"}\n")
+            result = results.get(request.params.name or request.method)
+            answer = _UNKNOWN if result is None else b'"result":' + result
+            out.write(b'{"jsonrpc":"2.0","id":' + bytes(request.id) + b"," + answer + b"}\n")
             out.flush()
 
 

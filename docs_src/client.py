@@ -30,7 +30,10 @@ async def main() -> None:
         except OutcomeUnknown as error:
             print("it may have been done:", error.reason)
         else:
-            print(result.verdict, result.value, result.structured_content)
+            if result.is_error:  # the tool says that it failed: there is no value
+                print("it failed:", result.content)
+            else:
+                print(result.verdict, result.value, result.structured_content)
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ result breaks what it promised.
 
 Arguments:
   TARGET: `module:object`, `file.py`, `file.py:name`, or a URL; left out where `-- command arguments`, which start
-  a server, stand at the end. [required]
+  a server, stand at the end. [default: ""]
   TOOL: The tool's name. [default: ""]
   ARGUMENTS: Its arguments, a JSON object; {} if left out. [default: ""]
 

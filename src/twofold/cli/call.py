@@ -28,7 +28,7 @@ Face: TypeAlias = Literal["model", "program", "both"]
 
 
 def call_tool(
-    target: str,
+    target: str = "",
     tool: str = "",
     arguments: str = "",
     /,
@@ -52,6 +52,8 @@ def call_tool(
         server_command: JSON of the words after `--`.
     """
     if server_command:
+        if arguments:
+            raise BadUsage(f"call takes a TARGET or -- command, not both; got {target!r:.80} and a command")
         target, tool, arguments = "", target, tool
     if not tool:
         raise BadUsage("call needs a TOOL: twofold call TARGET TOOL '{…}', or twofold call TOOL '{…}' -- command")

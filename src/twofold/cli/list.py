@@ -30,6 +30,8 @@ def list_tools(
         json: JSON in a terminal too: the definitions as a client gets them.
         server_command: JSON of the words after `--`.
     """
+    if target and server_command:
+        raise BadUsage(f"list takes a TARGET or -- command, not both; got {target!r:.80} and a command")
     remote = find_remote(target, server_command)
     if remote is None:
         if not target:
@@ -41,7 +43,8 @@ def list_tools(
         tools, name, rejected = run_with_client(remote, _list)
         title = name
         for tool, reason in rejected.items():
-            print_text(f"twofold: left out: tool {tool!r:.80}: {reason}", to_stderr=True)
+            said = reason if reason.startswith("tool ") else f"{tool!r:.80}: {reason}"  # it names what has a name
+            print_text(f"twofold: left out: {said}", to_stderr=True)
     if json or not sys.stdout.isatty():
         print_json(msgspec.json.encode({"tools": tools}))
     else:

@@ -9,7 +9,7 @@ import msgspec
 
 from twofold.cli.failures import BadUsage, NotLoaded
 from twofold.client.client import Client
-from twofold.errors import HttpStatusError, TransportError
+from twofold.errors import HttpStatusError, ProtocolError, TransportError
 from twofold.transports.child_process import StdioServer
 
 T = TypeVar("T")
@@ -54,8 +54,10 @@ def run_with_client(target: str | StdioServer, work: Callable[[Client], Awaitabl
 
     async def main() -> T:
         async with Client(target, timeout_seconds=TIMEOUT_SECONDS, **options) as client:
+            opened.append(True)
             return await work(client)
 
+    opened: list[bool] = []
     try:
         return asyncio.run(main())
     except HttpStatusError as error:
@@ -63,6 +65,10 @@ def run_with_client(target: str | StdioServer, work: Callable[[Client], Awaitabl
         raise NotLoaded(f"{error}{hint}") from error
     except TransportError as error:
         raise NotLoaded(str(error)) from error
+    except ProtocolError as error:
+        if opened:  # then it answers what was asked, and who asked says what that means
+            raise
+        raise NotLoaded(f"the server does not open a connection: error {error.code}: {error.message}") from error
 
 
 def describe_server(client: Client) -> str:

@@ -56,7 +56,7 @@ Target: TypeAlias = "str | StdioServer | ServedInMemory"
 
 LARGE_BYTES = 64 * 1024
 """Larger results are judged in a thread, off the event loop."""
-_REFUSED_BEFORE = frozenset({400, 401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 421, 429, 431, 307, 308, 503})
+_REFUSED_BEFORE = frozenset({400, 401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 421, 429, 431, 307, 308})
 """Statuses of a request that was not looked at; any other may come from a proxy that had handed it on."""
 OPEN_SECONDS = 30.0
 """So long opening a connection may take, where a call may take longer."""
@@ -221,7 +221,8 @@ class Client:
             name: The tool's name.
             arguments: JSON values by name.
             timeout_seconds: For the whole call, judging included.
-            as_type: A type the structure is rebuilt as: `result.value`.
+            as_type: A type the structure is rebuilt as: `result.value`, which stays None where the tool reported an
+                error (`is_error`).
             on_progress: Called with progress, total and message; may be async.
             check: As for the client.
             meta: Sent along in `_meta`.
@@ -233,7 +234,7 @@ class Client:
             ContractError: The result breaks its contract, or cannot be judged; it carries the result.
             ResultTypeMismatch: The result is not of the type asked for; it carries the result.
             OutcomeUnknown: The call may have been carried out, and there is no answer.
-        InputRequired: The server asks something first.
+            InputRequired: The server asks something first.
             TransportError: The call was certainly not carried out.
             ProtocolError: The server answered with an error of the protocol.
             ValueError: The arguments cannot be written as JSON.
@@ -404,10 +405,9 @@ class Client:
         except HttpStatusError as error:
             if error.status in _REFUSED_BEFORE:
                 raise
-            raise OutcomeUnknown(f"tool {call.name!r:.80}: {error}", tool=call.name, reason=str(error)) from error
+            raise _lost(call.name, error) from error
         except TransportError as error:
-            said = f"tool {call.name!r:.80} may have been called, but there is no answer: {error}"
-            raise OutcomeUnknown(said, tool=call.name, reason=str(error)) from error
+            raise _lost(call.name, error) from error
 
     async def _judge(self, call: "_Call", raw: msgspec.Raw, check: Check, deadline: float) -> CheckedResult:
         """Read and judge a result; by the newest schema before it is found to break an old one."""
@@ -499,6 +499,11 @@ def _introduce() -> Implementation:
     return Implementation(name="twofold", version=importlib.metadata.version("twofold"))
 
 
+def _lost(name: str, error: TransportError) -> OutcomeUnknown:
+    said = f"tool {name!r:.80} may have been called, but there is no answer: {error}"
+    return OutcomeUnknown(said, tool=name, reason=str(error))
+
+
 def _unfinished(name: str, kind: str, raw: msgspec.Raw) -> InputRequired | OutcomeUnknown:
     """Say what became of a call whose answer is no result yet."""
     if kind != "input_required":
@@ -530,7 +535,10 @@ def _choose_link(target: Any, http: dict[str, Any]) -> Callable[[], Link]:
         return lambda: ChildProcessLink(target)
     if hasattr(target, "live") and hasattr(target, "connect"):
         return lambda: MemoryLink(target)
-    raise TypeError(f"expected a URL, a StdioServer or an MCPServer, got {type(target).__name__}")
+    raise TypeError(
+        "expected a URL, StdioServer(command=…, args=[…]) or an MCPServer, "
+        f"got {type(target).__name__} ({target!r:.80})"
+    )
 
 
 def _check_arguments(name: Any, arguments: Any) -> dict[str, Json]:

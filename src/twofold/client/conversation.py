@@ -29,6 +29,8 @@ MAX_PAUSE_SECONDS = 60.0
 """Between two attempts to listen for changes."""
 MAX_MESSAGE = 4000
 """Characters of an error's message that are kept; what a terminal would obey is taken out."""
+MAX_CALLBACKS = 1_000
+"""Async callbacks that run at once; what comes while so many are behind is dropped, with a warning."""
 MAX_ANSWERS = 100
 """Answers to a server's own requests that may be on their way at once; more requests are ignored."""
 
@@ -81,6 +83,7 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._end: TransportError | None = None
         self._warned: dict[str, int] = {}
+        self._callbacks = 0  # that are async, and not done yet
         self._answers = 0  # to the server's own requests, on their way
 
     @property
@@ -308,13 +311,24 @@ class Conversation:
 
     def call_back(self, function: Callable[..., Any], *args: Any) -> None:
         """Call what the program gave; its fault is its own."""
+        if self._callbacks >= MAX_CALLBACKS:
+            self._warn(
+                "callbacks", "%s tells more than the callbacks keep up with; what it told is dropped", self.link.name
+            )
+            return
         try:
             result = function(*args)
-        except Exception:
-            logger.exception("a callback of the client failed")
+        except Exception as failure:  # noqa: BLE001 - the program's own
+            self._tell_failure(failure)
             return
         if inspect.isawaitable(result):
-            self._keep(asyncio.ensure_future(result))
+            self._callbacks += 1
+            calling = asyncio.ensure_future(result)
+            calling.add_done_callback(self._count_callback)
+            self._keep(calling)
+
+    def _count_callback(self, _: object) -> None:
+        self._callbacks -= 1
 
     def _answer(self, message: Message) -> None:
         """Answer a request of the server's: nothing is done for it but to say that one is there."""
@@ -348,11 +362,14 @@ class Conversation:
         except (TransportError, ProtocolError, TimeoutError) as error:
             logger.debug("%s could not be told something: %s", self.link.name, error)
 
-    def _warn(self, kind: str, text: str, *args: object) -> None:
+    def _tell_failure(self, failure: BaseException) -> None:
+        self._warn("callback failures", "a callback of the client failed", exc_info=failure)
+
+    def _warn(self, kind: str, text: str, *args: object, exc_info: BaseException | None = None) -> None:
         """Log a warning; of each kind only the first, the tenth, the hundredth, or a flood would flood the log."""
         count = self._warned[kind] = self._warned.get(kind, 0) + 1
         if str(count).strip("0") == "1":
-            logger.warning(text, *args)
+            logger.warning(text, *args, exc_info=exc_info)
 
     def _keep(self, task: asyncio.Future[Any]) -> None:
         self._tasks.add(task)
@@ -361,7 +378,7 @@ class Conversation:
     def _forget(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
-            logger.error("a callback of the client failed", exc_info=failure)
+            self._tell_failure(failure)
 
     def _fail(self, waiting: _Waiting, error: Exception) -> None:
         if not waiting.answer.done():

@@ -329,7 +329,8 @@ def read_as(result: CheckedResult, as_type: Any, *, tool_name: str) -> CheckedRe
     where = f"tool {cut(repr(tool_name))}"
     if not result.has_structured_content:
         raise ResultTypeMismatch(
-            f"{where}: its result has no structuredContent that could be read as {cut(name)}",
+            f"{where}: its result has no structuredContent that could be read as {cut(name)}; the server has "
+            "none for it, or speaks a revision before 2025-06-18, which knows none",
             tool=tool_name,
             verdict=result.verdict,
             result=result,

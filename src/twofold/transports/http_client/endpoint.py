@@ -50,7 +50,8 @@ def read_endpoint(text: str) -> Endpoint:
     if url.scheme not in ("http", "https") or not url.host:
         raise NotSent(
             f"this is no URL of an MCP server: expected http or https and a host, got the scheme {url.scheme!r:.80} "
-            f"and the host {url.host!r:.80}; write it as https://example.com/mcp"
+            f"and the host {url.host!r:.80}; write it as https://example.com/mcp, or give "
+            "StdioServer(command=…, args=[…]) to start one"
         )
     if url.port is not None and not 0 < url.port < 65536:
         raise NotSent(f"the URL has the port {url.port}; a port is a number from 1 to 65535")
