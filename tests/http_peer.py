@@ -129,7 +129,7 @@ class HttpPeer:
         self,
         method: str = "POST",
         body: bytes | list[bytes] = b"",
-        headers: Mapping[str, str] | list[tuple[str, str]] = (),  # type: ignore[assignment]
+        headers: Mapping[str, str] | list[tuple[str, str]] = (),  # type: ignore[assignment]  # no header, for either type
         *,
         path: str = "/mcp",
     ) -> Response:

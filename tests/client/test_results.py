@@ -258,7 +258,7 @@ def test_a_result_that_keeps_its_schema_is_valid():
         structured_json=b'{"n": 1}',
     )
     with pytest.raises(AttributeError):
-        check({"n": 1}, INTEGER).value = 3  # type: ignore[misc]
+        check({"n": 1}, INTEGER).value = 3  # type: ignore[misc]  # frozen: that is the point
 
 
 def test_a_result_that_breaks_its_schema_is_invalid_and_keeps_its_data():

@@ -469,4 +469,4 @@ def test_hosts_are_a_list_of_names(hosts: Any):
 
 def test_a_client_takes_nothing_else():
     with pytest.raises(TypeError, match="schema_fetching: expected a SchemaFetching, got list"):
-        Client(Shop({}), schema_fetching=[HOST])  # type: ignore[arg-type]
+        Client(Shop({}), schema_fetching=[HOST])  # type: ignore[arg-type]  # refused

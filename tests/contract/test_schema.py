@@ -1,9 +1,5 @@
 """A compiled schema: what is refused before compiling, and what is said of values that do not fit."""
 
-import http.server
-import threading
-from collections.abc import Iterator
-
 import pytest
 
 from twofold.contract.schema import MAX_BYTES, CompiledSchema, Problem
@@ -37,29 +33,6 @@ def doubled(depth: int, keyword: str) -> dict:
     definitions = {f"a{i}": {keyword: [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(depth)}
     definitions[f"a{depth}"] = {"type": "integer"}
     return {"$defs": definitions, "$ref": "#/$defs/a0"}
-
-
-@pytest.fixture
-def trap() -> Iterator[tuple[str, list[str]]]:
-    """A live server on the loopback that notes whatever is fetched from it."""
-    hits: list[str] = []
-
-    class Trap(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            hits.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"true")
-
-        def log_message(self, *args: object) -> None:
-            """Stay quiet."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Trap) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", hits
-        server.shutdown()
-        thread.join()
 
 
 def test_nothing_is_ever_fetched(trap, tmp_path):

@@ -1,9 +1,6 @@
 """Verdicts: what is said of a value under a schema that a stranger published, and that no schema breaks its bounds."""
 
-import http.server
 import json
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -361,29 +358,6 @@ def test_what_takes_too_long_to_explain_is_still_invalid():
 
 
 # --- nothing is opened ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def trap() -> Iterator[tuple[str, list[str]]]:
-    """A live server on the loopback that notes whatever is fetched from it."""
-    hits: list[str] = []
-
-    class Trap(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            hits.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"true")
-
-        def log_message(self, *args: object) -> None:
-            """Stay quiet."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Trap) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", hits
-        server.shutdown()
-        thread.join()
 
 
 def test_nothing_is_ever_opened(trap, tmp_path):
