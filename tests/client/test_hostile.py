@@ -84,6 +84,10 @@ async def outcome(call: Awaitable[Any]) -> Any:
 
 SAME = {
     "nan": LOST,
+    "bom": LOST,
+    "utf16": LOST,
+    "no_id": LOST,
+    "text_id": LOST,
     "infinity": LOST,
     "huge_exponent": "uncheckable",
     "huge_integer": "uncheckable",
@@ -112,8 +116,8 @@ SAME = {
     "flood_of_requests": ANSWER,
     "huge_progress": ANSWER,
 }
-SILENT = ("bom", "utf16", "empty_batch", "wrong_id", "text_id", "no_id", "old_id")
-"""Nothing that came says what it answers: over stdio that leaves the time; over HTTP the end of the stream tells."""
+SILENT = ("empty_batch", "wrong_id", "old_id")
+"""Nothing that came says that it answers this: over stdio that leaves the time; over HTTP the stream tells."""
 NEVER = ("silence", "endless_notifications", "endless_progress", "endless_rubbish")
 ONLY_STDIO = {"rubbish_on_stdout": ANSWER, "flood_on_stderr": ANSWER}
 LOST_BY_STREAM = (
@@ -131,12 +135,15 @@ LOST_BY_STREAM = (
     "short_body",
     "html_page",
     "no_http",
+    "open_stream_late_id",
+    "open_stream_empty_batch",
     "accepted_only",
     "server_error",
 )
 ONLY_HTTP = {
     **dict.fromkeys(LOST_BY_STREAM, LOST),
     "endless_after_answer": ANSWER,
+    "open_stream_bad_progress": ANSWER,
     "not_found": ("status", 404),
     "redirected": ("status", 307),
     "redirected_away": ("status", 307),
@@ -150,6 +157,7 @@ NEVER_OVER_HTTP = (
     "endless_events",
     "endless_interim",
     "silent_stream",
+    "open_stream_other_id",
 )
 DEADLY = ("closed", "truncated", "half_closed", "half_closed_midway", "closed_after")
 """They take the connection with them over stdio."""
@@ -372,12 +380,16 @@ async def test_every_schema_is_judged_by_or_refused_and_nothing_is_fetched(route
 
 
 @pytest.mark.parametrize("route", ["stdio", "http"])
-async def test_a_schema_that_no_parser_takes_costs_the_listing_not_the_client(route):
+async def test_a_schema_that_no_parser_takes_costs_its_own_tool(route):
+    """One malformed tool definition costs that one: issue 4."""
     async with asyncio.timeout(50), hostile(route, "bottomless_schema") as target:
         async with Client(target) as client:
-            with pytest.raises(TransportError, match="nested too deeply"):
-                await client.list_tools()
-            assert client.revision == NEWEST
+            assert [tool.name for tool in await client.list_tools()] == ["echo", "heard"]
+            assert client.rejected_tools == {
+                "bottomless_schema": "tool 'bottomless_schema': its definition is nested too deeply to be read"
+            }
+            result = await client.call_tool("echo", {"still": "there"})
+    assert result.structured_content == {"still": "there"}
 
 
 # Listings.
@@ -539,3 +551,16 @@ async def test_closing_while_a_server_misbehaves_ends_at_once_and_leaves_nothing
             await asyncio.sleep(0.05)
         with pytest.raises(OutcomeUnknown):
             await call
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("wrong_id", "an answer to nothing that was asked: id 987654321"), ("empty_batch", "a batch")]
+)
+async def test_whoever_waits_in_vain_learns_what_came_meanwhile(name, said):
+    """Each failure says what was expected and what came: over stdio such a line may be a log, so it fails nothing."""
+    async with asyncio.timeout(20), hostile("stdio", name) as target:
+        async with Client(target) as client:
+            with pytest.raises(OutcomeUnknown) as failure:
+                await client.call_tool(name, timeout_seconds=0.5)
+    assert "did not answer tools/call within 0." in failure.value.reason
+    assert failure.value.reason.partition("; meanwhile ")[2].partition(" sent ")[2].startswith(said)

@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from twofold.errors import InvalidRequest, ParseError, ProtocolError
 from twofold.protocol.jsonrpc import (
+    MAX_LEVELS,
+    TOO_DEEP,
+    cut_depth,
     decode_batch,
     decode_message,
     encode_error,
@@ -141,3 +144,30 @@ def test_a_notification_has_no_id():
         "method": "notifications/x",
         "params": {},
     }
+
+
+@pytest.mark.parametrize("levels", [1, 199, 200, 201, 5000])
+def test_what_is_nested_too_deeply_is_cut_out_and_nothing_else(levels):
+    """`cut_depth` leaves `MAX_LEVELS` levels, marks where it cut, and keeps every sibling."""
+    inner = rb'"a \" ] } \\","\\\\"'
+    deep = b"[" * levels + inner + b"]" * levels
+    cut = cut_depth(b'{"before":[{"a":1}],"deep":%b,"after":{"b":[2]}}' % deep)
+    found = json.loads(cut)
+    assert (found["before"], found["after"]) == ([{"a": 1}], {"b": [2]})
+    value, depth = found["deep"], 1
+    while isinstance(value, list) and len(value) == 1:
+        value, depth = value[0], depth + 1
+    if levels < MAX_LEVELS:
+        assert (value, depth) == (['a " ] } \\', "\\\\"], levels)
+    else:
+        assert (value, depth) == (TOO_DEEP, MAX_LEVELS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"a":"' + rb"\"" * 500_000, b"[" * 1_000_000, b"]" * 1_000_000, b'"' * 999_999, b"[]" * 400_000, b""],
+    ids=["unended text", "opened", "closed", "quotes", "pairs", "nothing"],
+)
+def test_cutting_what_is_no_json_ends(line):
+    """Bounded work whatever came: no part of the line is looked at twice."""
+    assert len(cut_depth(line)) <= len(line) + 100

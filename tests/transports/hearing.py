@@ -22,7 +22,7 @@ class Heard:
     def messages(self) -> list[Any]:
         return [json.loads(each) for each in self.raw]
 
-    def take(self, message: bytes) -> None:
+    def take(self, message: bytes, *, about: Any = None) -> None:
         self.raw.append(message)
         self._wake()
 

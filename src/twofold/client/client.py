@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 
 from twofold.client.cache import ToolCache
-from twofold.client.conversation import Conversation, OnLog, OnProgress
+from twofold.client.conversation import AnswerTooDeep, Conversation, OnLog, OnProgress
 from twofold.client.listing import ListedTool, Listing, ToolListing
 from twofold.client.negotiate import AUTO, REVISION_CHOICES, Introduction, ServerDescription, negotiate
 from twofold.client.results import (
@@ -476,7 +476,12 @@ class Client:
 
     async def _ask_page(self, cursor: str | None) -> msgspec.Raw:
         params: dict[str, Json] = {} if cursor is None else {"cursor": cursor}
-        return await self._conversation.request("tools/list", params, timeout_seconds=self._timeout_seconds)
+        try:
+            return await self._conversation.request("tools/list", params, timeout_seconds=self._timeout_seconds)
+        except AnswerTooDeep as error:
+            if not error.result:
+                raise
+            return error.result  # which costs the definitions it was cut in
 
     def _take_change(self) -> None:
         if self._cache is not None:

@@ -10,7 +10,16 @@ from typing import Any, TypeAlias
 import msgspec
 
 from twofold.errors import MethodNotFound, NotSent, ProtocolError, TransportError
-from twofold.protocol.jsonrpc import Message, RequestId, decode_batch, decode_message, recover_id
+from twofold.protocol.jsonrpc import (
+    BEFORE_MESSAGE,
+    Message,
+    NestedTooDeeply,
+    RequestId,
+    cut_depth,
+    decode_batch,
+    decode_message,
+    recover_id,
+)
 from twofold.protocol.messages import LogLevel
 from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.wire.asking import Asking, encode_error, encode_notification, encode_result
@@ -33,6 +42,20 @@ MAX_CALLBACKS = 1_000
 """Async callbacks that run at once; what comes while so many are behind is dropped, with a warning."""
 MAX_ANSWERS = 100
 """Answers to a server's own requests that may be on their way at once; more requests are ignored."""
+MAX_CUT = 1024 * 1024
+"""Bytes of a message nested too deeply of which the rest is looked for, which takes up to half a second."""
+
+
+class AnswerTooDeep(TransportError):
+    """An answer nested too deeply to be read.
+
+    Attributes:
+        result: The result, with `TOO_DEEP` in place of what lies too deep; empty where it is an error.
+    """
+
+    def __init__(self, message: str, *, result: msgspec.Raw) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class _Progress(msgspec.Struct, frozen=True, rename="camel"):
@@ -59,6 +82,8 @@ class _Waiting(msgspec.Struct):
 
     answer: asyncio.Future[msgspec.Raw]
     on_progress: OnProgress | None
+    unread: TransportError | None = None
+    """The last that came meanwhile and answered nothing: it may have been meant for this."""
 
 
 class Conversation:
@@ -143,8 +168,9 @@ class Conversation:
         except TimeoutError:
             if not deadline.expired():
                 raise
+            meanwhile = "" if waiting.unread is None else f"; meanwhile {waiting.unread}"
             raise TransportError(
-                f"{self.link.name} did not answer {method} within {timeout_seconds:.3g} seconds"
+                f"{self.link.name} did not answer {method} within {timeout_seconds:.3g} seconds{meanwhile}"
             ) from None
         except (ProtocolError, TransportError):
             is_over = True
@@ -200,27 +226,33 @@ class Conversation:
 
     # What the link hands over.
 
-    def take(self, message: bytes) -> None:
+    def take(self, message: bytes, *, about: RequestId | None = None) -> None:
         """Take a message, or a batch of them."""
         try:
             parts = decode_batch(message) if message.lstrip()[:1] == b"[" else [message]
         except ProtocolError as error:
             self.take_broken(
-                message[:4096], TransportError(f"{self.link.name} sent a batch that cannot be read: {error}")
+                message[:4096],
+                TransportError(f"{self.link.name} sent a batch that cannot be read: {error}"),
+                about=about,
             )
             return
         for part in parts:
             try:
                 decoded = decode_message(part)
+            except NestedTooDeeply as error:
+                self._take_deep(part, error, about=about)
             except ProtocolError as error:
-                head = part if len(part) < 4096 else part[:4096]
-                self.take_broken(head, TransportError(f"{self.link.name} sent what cannot be read: {error}"))
+                told = TransportError(f"{self.link.name} sent what cannot be read: {error}")
+                self.take_broken(part[:4096], told, about=about)
             else:
-                self._take_decoded(decoded)
+                self._take_decoded(decoded, about=about)
 
-    def take_broken(self, head: bytes, error: TransportError) -> None:
+    def take_broken(self, head: bytes, error: TransportError, *, about: RequestId | None = None) -> None:
         """Fail the request that a broken message answers; where nobody can tell which, all that wait."""
         request_id = recover_id(head)
+        if request_id is None and about in self._waiting and _is_no_notice(head):
+            request_id = about
         if request_id in self._waiting:
             self._fail(self._waiting[request_id], error)
         elif (
@@ -231,7 +263,20 @@ class Conversation:
             for waiting in list(self._waiting.values()):
                 self._fail(waiting, error)
         else:
-            self._warn("what cannot be read", "%s", error)
+            self._note_unread("what cannot be read", error)
+
+    def _take_deep(self, part: bytes, error: ProtocolError, *, about: RequestId | None) -> None:
+        """Fail what is answered by more levels than can be read; all but what lies deep down goes with it."""
+        told = f"{self.link.name} sent what cannot be read: {error}"
+        cut = cut_depth(part) if len(part) <= MAX_CUT else None
+        try:
+            message = None if cut is None else decode_message(cut)
+        except ProtocolError:
+            message = None
+        if message is None or message.method or not isinstance(message.id, int | str):
+            self.take_broken(part[:4096], TransportError(told), about=about)
+        elif message.id in self._waiting:
+            self._fail(self._waiting[message.id], AnswerTooDeep(told, result=message.result))
 
     def lost(self, error: TransportError) -> None:
         """Fail everything that waits: nothing more will come."""
@@ -260,27 +305,42 @@ class Conversation:
             sending.add_done_callback(lambda _: timer.cancel())
         self._keep(sending)
 
-    def _take_decoded(self, message: Message) -> None:
+    def _take_decoded(self, message: Message, *, about: RequestId | None) -> None:
         if not message.method:
-            self._take_answer(message)
+            self._take_answer(message, about=about)
         elif message.id is msgspec.UNSET:
             self._take_notice(message)
         else:
             self._answer(message)
 
-    def _take_answer(self, message: Message) -> None:
+    def _take_answer(self, message: Message, *, about: RequestId | None) -> None:
         waiting = self._waiting.get(message.id) if isinstance(message.id, int | str) else None
-        if waiting is None or waiting.answer.done():
-            self._warn(
+        if waiting is None and (asked := self._find_misnamed(message, about=about)) is not None:
+            given = "none" if isinstance(message.id, msgspec.UnsetType) else f"{message.id!r:.80}"
+            self._fail(asked, TransportError(f"{self.link.name} sent an answer with a wrong id: {given}"))
+        elif waiting is None or waiting.answer.done():
+            self._note_unread(
                 "answers to nothing",
-                "%s sent an answer to nothing that was asked: id %.80r",
-                self.link.name,
-                message.id,
+                TransportError(f"{self.link.name} sent an answer to nothing that was asked: id {message.id!r:.80}"),
             )
         elif message.error and message.error != b"null":
             waiting.answer.set_exception(self._read_error(message.error))
         else:
             waiting.answer.set_result(message.result)
+
+    def _find_misnamed(self, message: Message, *, about: RequestId | None) -> _Waiting | None:
+        """Find what an answer is about whose id is none: a number as text, or nothing where one request can be meant.
+
+        An id of another request is believed: nobody knows whether the right answer is still to come.
+        """
+        if isinstance(message.id, str):
+            return next((each for request_id, each in self._waiting.items() if str(request_id) == message.id), None)
+        if isinstance(message.id, int):
+            return None
+        if about is not None:
+            return self._waiting.get(about)
+        is_alone = len(self._waiting) == 1 and not self.link.has_own_streams
+        return next(iter(self._waiting.values())) if is_alone else None
 
     def _read_error(self, raw: msgspec.Raw) -> ProtocolError | TransportError:
         try:
@@ -371,6 +431,12 @@ class Conversation:
         if str(count).strip("0") == "1":
             logger.warning(text, *args, exc_info=exc_info)
 
+    def _note_unread(self, kind: str, error: TransportError) -> None:
+        """Warn of something that may have been an answer, and tell it to whoever waits in vain."""
+        self._warn(kind, "%s", error)
+        for waiting in self._waiting.values():
+            waiting.unread = error
+
     def _keep(self, task: asyncio.Future[Any]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._forget)
@@ -388,9 +454,15 @@ class Conversation:
 _OPENING = ("initialize", "server/discover")
 
 
+def _is_no_notice(head: bytes) -> bool:
+    """Tell whether something broken on a request's own stream is its answer: all else there has a method."""
+    return head.lstrip(BEFORE_MESSAGE)[:1] in (b"{", b"[") and b'"method"' not in head
+
+
 def _may_be_answer(head: bytes, *, is_alone: bool) -> bool:
     """Tell whether something broken may be an answer: servers also write logs where only messages belong."""
-    start = head.lstrip()
+    head = head.replace(b"\0", b"")  # UTF-16 and UTF-32 have one beside each letter
+    start = head.lstrip(BEFORE_MESSAGE)
     if start[:1] == b"":
         return True  # nothing but blanks, more than any message has
     is_message = start[:1] in (b"{", b"[") and b'"jsonrpc"' in head and b'"method"' not in head

@@ -13,6 +13,7 @@ from twofold.contract.plain import cut, describe
 from twofold.contract.verdict import OutputSchema
 from twofold.errors import InvalidDefinition
 from twofold.protocol.headers import HeaderParameter
+from twofold.protocol.jsonrpc import TOO_DEEP
 from twofold.protocol.structs import Json
 from twofold.protocol.tool import Icon, ToolAnnotations, ToolDefinition
 from twofold.tools.checks.headers import ANNOTATION, check_headers
@@ -255,6 +256,8 @@ class _Malformed(Exception):
 
 def _read_tool(raw: bytes) -> ListedTool:
     notes: list[str] = []
+    if _CUT in raw:
+        raise _Malformed(_read_name(raw), "its definition is nested too deeply to be read")
     try:
         definition = _definitions.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -273,6 +276,15 @@ def _read_tool(raw: bytes) -> ListedTool:
     schema = definition.output_schema
     output = None if schema is None else OutputSchema(schema, what=f"tool {cut(repr(name))}, output schema")
     return ListedTool(definition, parameters, header_fault, output, _is_wrapped(definition), tuple(notes))
+
+
+_CUT = TOO_DEEP.encode()
+
+
+def _read_name(raw: bytes) -> str:
+    fields = decode_any(raw, what="its definition")
+    name = fields.get("name") if isinstance(fields, dict) else None
+    return name if isinstance(name, str) and name != TOO_DEEP else ""
 
 
 def _check_input_schema(name: str, schema: dict[str, Json]) -> None:

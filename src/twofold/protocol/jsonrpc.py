@@ -19,6 +19,10 @@ _EMPTY = msgspec.Raw(b"")
 _NO_PARAMS = msgspec.Raw(b"{}")
 
 
+class NestedTooDeeply(ParseError):
+    """JSON text, perhaps, but with more levels than the parser takes."""
+
+
 class Message(msgspec.Struct, frozen=True, gc=False):
     """A message as it came: a request has method and id, a notification only the method, a response only the id.
 
@@ -39,6 +43,15 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(Message).decode
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
+TOO_DEEP = "\ufffdnested too deeply\ufffd"
+"""Stands where something was cut out because it is nested too deeply."""
+MAX_LEVELS = 200
+"""Of what is left; what real messages have is a fraction of it."""
+_TOO_DEEP = f'"{TOO_DEEP}"'.encode()
+BEFORE_MESSAGE = b" \t\r\n\v\f\0\xef\xbb\xbf\xff\xfe"
+"""Blanks, and what encodings other than UTF-8 put where a message should begin."""
+
+_BRACKETS = re.compile(rb'[{\[]+|[}\]]+|"(?:[^"\\]+|\\.)*+"?', re.DOTALL)  # one without an end goes to the end
 # An id that stands before anything nested: good enough to tell a peer which of its broken lines was refused.
 _LEADING_ID = re.compile(rb'\A\s*\{[^{\[]*?"id"\s*:\s*(-?\d{1,19}|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")\s*[,}]')
 
@@ -57,7 +70,7 @@ def decode_message(line: bytes) -> Message:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _explain(line, error) from None
     except RecursionError:
-        raise ParseError("the line is nested too deeply to be read; flatten it") from None
+        raise NestedTooDeeply("the line is nested too deeply to be read; flatten it") from None
     if message.method:
         if message.id is None:
             raise InvalidRequest("not a JSON-RPC message: the id of a request is text or a whole number, got null")
@@ -107,6 +120,34 @@ def decode_batch(line: bytes) -> list[bytes]:
     if not elements:
         raise InvalidRequest("the batch is empty")
     return [bytes(element) for element in elements]
+
+
+def cut_depth(line: bytes) -> bytes:
+    """Put `TOO_DEEP` in place of each object and array that lies below `MAX_LEVELS` levels.
+
+    Args:
+        line: JSON text; of what is none, nothing sensible comes.
+
+    Returns:
+        JSON text of few levels, if it was JSON text.
+    """
+    parts: list[bytes] = []
+    level = kept_to = 0
+    for found in _BRACKETS.finditer(line):
+        token = found[0]
+        if token[:1] == b'"':
+            continue
+        if token[:1] in b"{[":
+            if level <= MAX_LEVELS < level + len(token):
+                parts += (line[kept_to : found.start() + MAX_LEVELS - level], _TOO_DEEP)
+            level += len(token)
+        else:
+            level -= len(token)
+            if level <= MAX_LEVELS < level + len(token):
+                kept_to = found.end() - (MAX_LEVELS - level)
+    if level <= MAX_LEVELS:
+        parts.append(line[kept_to:])
+    return b"".join(parts)
 
 
 def recover_id(line: bytes) -> RequestId | None:

@@ -18,7 +18,7 @@ import msgspec
 
 from twofold.contract.sensitive import secret_word
 from twofold.errors import NotSent, TransportError
-from twofold.protocol.jsonrpc import RequestId
+from twofold.protocol.jsonrpc import BEFORE_MESSAGE, RequestId
 from twofold.transports.link import Handler
 
 logger = logging.getLogger("twofold")
@@ -556,12 +556,12 @@ class MessageLines:
 
 
 def _begins_like_message(line: bytes) -> bool:
-    return line.lstrip()[:1] in (b"{", b"[")
+    return line.lstrip(BEFORE_MESSAGE)[:1] in (b"{", b"[")
 
 
 def _may_begin_message(piece: bytes) -> bool:
     """Tell whether a line that begins so may be a message: blanks may stand before it."""
-    return piece.lstrip()[:1] in (b"", b"{", b"[")
+    return piece.lstrip(BEFORE_MESSAGE)[:1] in (b"", b"{", b"[")
 
 
 def _is_json(line: bytes) -> bool:

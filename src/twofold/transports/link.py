@@ -10,8 +10,13 @@ from twofold.protocol.jsonrpc import RequestId
 class Handler(Protocol):
     """Takes what comes from a server; every method is called on the event loop."""
 
-    def take(self, message: bytes) -> None:
-        """Take one message: JSON text of an object, or of a batch."""
+    def take(self, message: bytes, *, about: RequestId | None = None) -> None:
+        """Take one message: JSON text of an object, or of a batch.
+
+        Args:
+            message: The bytes.
+            about: The request whose own stream it came on (HTTP); None where everything goes one way.
+        """
         ...
 
     def take_broken(self, head: bytes, error: TransportError) -> None:

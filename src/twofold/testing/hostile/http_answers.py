@@ -4,6 +4,8 @@ import itertools
 import zlib
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from twofold.testing.hostile.steps import EVER, Asked, Close, Misbehaviour, Play, Pour, Step
 
 BOMB_BYTES = 200_000_000
@@ -104,6 +106,41 @@ def endless_after_answer(asked: Asked) -> Iterator[Step]:
     yield Pour(b"data: %b\n\n" % asked.answer())
     while True:
         yield Pour(b": and on\n\n" * 1000)
+
+
+def _open_stream(message: bytes) -> Iterator[Step]:
+    """Say something on an event stream that then stays open."""
+    yield Pour(head("200 OK", content_type="text/event-stream", connection="close"))
+    yield Pour(b"data: %b\n\n" % message)
+    yield EVER
+
+
+@_on()
+def open_stream_late_id(asked: Asked) -> Iterator[Step]:
+    """`NaN` in an answer whose id stands at its end, on an event stream that stays open."""
+    whole = b'{"result":{"content":[],"structuredContent":{"text":"%b","value":NaN}},"jsonrpc":"2.0","id":%b}'
+    yield from _open_stream(whole % (b"x" * 10_000, msgspec.json.encode(asked.id)))
+
+
+@_on()
+def open_stream_empty_batch(_: Asked) -> Iterator[Step]:
+    """`[]` on an event stream that stays open."""
+    yield from _open_stream(b"[]")
+
+
+@_on()
+def open_stream_other_id(asked: Asked) -> Iterator[Step]:
+    """An answer to something else on an event stream that stays open."""
+    yield from _open_stream(asked.answer(id=987_654_321))
+
+
+@_on()
+def open_stream_bad_progress(asked: Asked) -> Iterator[Step]:
+    """A notification that cannot be read, then the answer, on an event stream that stays open."""
+    yield Pour(head("200 OK", content_type="text/event-stream", connection="close"))
+    yield Pour(b'data: {"method":"notifications/progress","params":{"progress":NaN},"jsonrpc":"2.0"}\n\n')
+    yield Pour(b"data: %b\n\n" % asked.answer())
+    yield EVER
 
 
 @_on()

@@ -227,7 +227,7 @@ class HttpLink:
             return await follow(response, cursor, self._taker(request_id), max_event_bytes=self._max_bytes)
         body, is_whole = await _read(response, self._max_bytes if media_type == _JSON else MAX_REFUSAL_BYTES)
         if media_type == _JSON and is_whole and body.strip():
-            self._hand_on(body)
+            self._hand_on(body, request_id)
             return True
         if media_type == _JSON and not is_whole:
             what = f"with more than {self._max_bytes} bytes, which is the limit here; it must send less at once"
@@ -250,7 +250,7 @@ class HttpLink:
             raise explain_status(response, body, name=self.name)  # with its challenge
         if not has_id:
             raise refusal[1]
-        self._hand_on(body)
+        self._hand_on(body, request_id)
 
     def _explain_break(self, cursor: Cursor) -> TransportError:
         """Say that there was a stream, and no answer on it: so the message has arrived, whatever failed since."""
@@ -261,14 +261,14 @@ class HttpLink:
         """Make what hands on the messages of a stream, and says which one is the answer."""
 
         def take(message: bytes) -> bool:
-            self._hand_on(message)
+            self._hand_on(message, request_id)
             return is_answer(message, request_id)
 
         return take
 
-    def _hand_on(self, message: bytes) -> None:
+    def _hand_on(self, message: bytes, request_id: RequestId | None) -> None:
         if self._handler is not None and self._client is not None:  # else the link is closed
-            self._handler.take(message)
+            self._handler.take(message, about=request_id)
 
     # Sessions, and streams that are taken up again.
 
