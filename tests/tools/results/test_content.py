@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,3 +180,46 @@ def test_a_model_among_blocks_is_its_json() -> None:
 
     blocks = encode_content([IMAGE, Price(euros=2.5)], is_indented=False)
     assert blocks == (IMAGE, TextContent('{"euros":2.5}'))
+
+
+_ODD_TEXT = st.text(alphabet=st.sampled_from(',{}[]"\\\n\r\t\x00 aé\u2028'), max_size=6)
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _ODD_TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_ODD_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.lists(st.dictionaries(_ODD_TEXT, _JSON, max_size=4), min_size=1, max_size=5), st.booleans())
+def test_objects_written_all_at_once_read_as_if_written_one_by_one(items, is_indented):
+    """One block an element, each the element's own JSON: the quick way cuts nowhere else."""
+    raw = msgspec.json.encode(items)
+    texts = [
+        block["text"] for block in msgspec.json.decode(write_blocks(raw, is_indented=is_indented, lists_objects=True))
+    ]
+    shown = [msgspec.json.encode(item) for item in items]
+    assert texts == [(msgspec.json.format(each, indent=2) if is_indented else each).decode() for each in shown]
+
+
+class _Point(BaseModel):
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "texts"),
+    [
+        (list[_Point], [_Point(x=1), _Point(x=2)], ['{"x":1}', '{"x":2}']),
+        (list[dict[str, int]], [{"x": 1}, {}], ['{"x":1}', "{}"]),
+        (list[_Point | int], [_Point(x=1), 5, _Point(x=2)], ['{"x":1}', "5", '{"x":2}']),
+        (list[list[int]], [[1, 2], []], ["[1,2]", "[]"]),
+        (tuple[_Point, int], (_Point(x=1), 5), ['{"x":1}', "5"]),
+    ],
+)
+def test_an_array_is_one_block_an_element_whatever_its_elements_are(annotation, value, texts):
+    """The quick way is for arrays of objects alone; all others are written element by element."""
+    faces = build_returns(annotation, tool_name="points", function_name="points", text="compact").render(value)
+    assert [block["text"] for block in msgspec.json.decode(faces.content)] == texts

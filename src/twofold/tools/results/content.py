@@ -52,20 +52,36 @@ def _is_sequence(origin: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, streams) and not issubclass(origin, collections.abc.Mapping)
 
 
-def write_blocks(raw: bytes, *, is_indented: bool) -> EncodedBlocks:
+def write_blocks(raw: bytes, *, is_indented: bool, lists_objects: bool = False) -> EncodedBlocks:
     """Write the text blocks of a JSON value.
 
     Args:
         raw: The value, compact as programs get it.
         is_indented: Whether objects and arrays are indented by two, or stay compact.
+        lists_objects: The value is an array of objects alone, or will not leave.
 
     Returns:
         JSON of the blocks; never an empty array: of an empty list it is one block, `[]`.
     """
     if raw[0] == _BRACKET and raw != b"[]":
+        if lists_objects:
+            return _enclose(_write_objects(raw, is_indented=is_indented))
         texts = [_write_text(bytes(element), is_indented=is_indented) for element in _split(raw)]
         return _enclose(b'},{"type":"text","text":'.join(texts))
     return _enclose(_write_text(raw, is_indented=is_indented))
+
+
+def _write_objects(raw: bytes, *, is_indented: bool) -> bytes:
+    """Write the texts of an array of objects, all at once: one by one takes four times as long.
+
+    The array is laid out as a whole, taken back by one level, written as one JSON string, and cut where an element
+    begins: there, and nowhere else, a line begins with a brace (inside text a backslash stands before every `\\n`).
+    """
+    if is_indented:
+        text = msgspec.json.format(raw.decode(), indent=2)[4:-2].replace("\n  ", "\n")
+    else:
+        text = b",\n".join(_split(raw)).decode()
+    return b'"},{"type":"text","text":"{'.join(_encode(text).split(b",\\n{"))
 
 
 def _enclose(texts: bytes) -> EncodedBlocks:

@@ -43,10 +43,9 @@ def build_face(text: str | Callable[[Any], Any], *, schema: Mapping[str, Any] | 
     Raises:
         InvalidDefinition: A template that cannot work, or an async function.
     """
-    if text == "pretty":
-        return lambda raw, _value: write_blocks(raw, is_indented=True)
-    if text == "compact":
-        return lambda raw, _value: write_blocks(raw, is_indented=False)
+    if text in _MODES:
+        is_indented, lists_objects = text == "pretty", _lists_objects(schema)
+        return lambda raw, _value: write_blocks(raw, is_indented=is_indented, lists_objects=lists_objects)
     if isinstance(text, str):
         _check_mode(text, owner=owner)
         return _build_template_face(text, schema=schema, owner=owner)
@@ -56,6 +55,16 @@ def build_face(text: str | Callable[[Any], Any], *, schema: Mapping[str, Any] | 
         raise InvalidDefinition(f"{owner}, text: the function is async; text is made from the value alone, at once")
     _check_takes_value(text, owner=owner)
     return _build_function_face(text)
+
+
+def _lists_objects(schema: Mapping[str, Any] | None) -> bool:
+    """Tell whether a schema is of an array whose elements are surely objects."""
+    items = (schema or {}).get("items")
+    if not isinstance(items, dict) or (schema or {}).get("type") != "array" or "prefixItems" in (schema or {}):
+        return False
+    name = str(items.get("$ref", "")).removeprefix("#/$defs/")
+    named = (schema or {}).get("$defs", {}).get(name, {}) if name else items
+    return isinstance(named, dict) and named.get("type") == "object"
 
 
 def _check_mode(text: str, *, owner: str) -> None:
