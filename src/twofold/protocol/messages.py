@@ -48,6 +48,23 @@ class Params(msgspec.Struct, frozen=True, gc=False):
     cursor: str | None = None
 
 
+NO_PARAMS = Params()
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A request, read at once as far as any request has to be; what does not fit is read by `decode_message`.
+
+    Attributes:
+        id: UNSET for a notification.
+        method: Empty for a response.
+    """
+
+    jsonrpc: Literal["2.0"]
+    method: str = ""
+    id: RequestId | msgspec.UnsetType | None = msgspec.UNSET
+    params: Params = NO_PARAMS
+
+
 class WholeMeta(msgspec.Struct, frozen=True):
     """A request's whole `_meta`, for a tool that asks for its context."""
 

@@ -31,7 +31,7 @@ from twofold.protocol.jsonrpc import (
     encode_result,
     recover_id,
 )
-from twofold.protocol.messages import CancelledParams, ListName, LogLevel, Params, RequestMeta, SubscriptionFilter
+from twofold.protocol.messages import Call, CancelledParams, ListName, LogLevel, Params, RequestMeta, SubscriptionFilter
 from twofold.protocol.prompt import PROMPT_METHODS
 from twofold.protocol.structs import Json
 from twofold.protocol.wire import PER_REQUEST_REVISIONS, SUPPORTED_REVISIONS, Codec, Codecs
@@ -49,9 +49,12 @@ MAX_BATCH = 1000
 """Messages in one batch."""
 BATCH_PLACES = 64
 """Of these, so many at once: a batch takes no more of the server than as many requests by themselves would."""
+_ID_TYPES = (int, str)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 CANCEL_SECONDS = 1.0
 """So long a cancelled call may take to clean up while the server ends."""
 
+_decode_call = msgspec.json.Decoder(Call).decode
 _decode_params = msgspec.json.Decoder(Params).decode
 _decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
 
@@ -73,14 +76,14 @@ class Request(msgspec.Struct, frozen=True):
 
     Attributes:
         params: What any request may carry, decoded.
-        raw_params: The same as bytes, for methods with parameters of their own.
+        line: The whole message, for methods with parameters of their own.
         exchange: Its way back.
     """
 
     id: RequestId
     method: str
     params: Params
-    raw_params: msgspec.Raw
+    line: bytes
     codec: Codec
     exchange: Exchange
 
@@ -241,39 +244,58 @@ class Connection:
     ) -> Answer | tuple[RequestId, Work] | None:
         """Read a line as far as its handler: an answer, work that will give one, or nothing."""
         try:
+            call: Call | None = _decode_call(line)
+        except _UNREADABLE:
+            call = None
+        if call is None or not call.method or type(call.id) not in _ID_TYPES:
+            return self._open_other(line, exchange)
+        request_id: RequestId = call.id  # type: ignore[assignment]  # as was asked above
+        try:
+            codec = self._accept(call, exchange, in_batch=in_batch)
+            request = Request(request_id, call.method, call.params, line, codec, exchange)
+            result = self.handlers[call.method](self, request)
+        except ProtocolError as error:
+            return Answer(encode_error(request_id, error), error)
+        except Exception:  # noqa: BLE001 - the connection loop: one request's fault must not swallow the next ones
+            return self._answer_fault(request_id, call.method)
+        if isinstance(result, bytes):
+            return Answer(encode_result(request_id, result))
+        return request_id, result
+
+    def _open_other(self, line: bytes, exchange: Exchange) -> Answer | None:
+        """Read what is no request, or none that can be served: its faults are named one by one."""
+        try:
             message = decode_message(line)
         except ProtocolError as error:
             return self._refuse(recover_id(line), error)
         request_id = message.id
         if not message.method or request_id is None or isinstance(request_id, msgspec.UnsetType):
             return self._take_notice(message, exchange)
+        fault = "nested too deeply"
         try:
-            request = self._read_request(message, request_id, exchange, in_batch=in_batch)
-            result = self.handlers[request.method](self, request)
-        except ProtocolError as error:
-            return Answer(encode_error(request_id, error), error)
-        except Exception:  # noqa: BLE001 - the connection loop: one request's fault must not swallow the next ones
-            return self._answer_fault(request_id, message.method)
-        if isinstance(result, bytes):
-            return Answer(encode_result(request_id, result))
-        return request_id, result
+            _decode_params(message.params)
+        except _UNREADABLE as error:
+            fault = str(error)
+        refused = InvalidParams(f"{message.method}: the params do not fit: {fault}")
+        return Answer(encode_error(request_id, refused), refused)
 
-    def _read_request(self, message: Message, request_id: RequestId, exchange: Exchange, *, in_batch: bool) -> Request:
-        try:
-            params = _decode_params(message.params)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidParams(f"{message.method}: the params do not fit: {error}") from None
+    def _accept(self, call: Call, exchange: Exchange, *, in_batch: bool) -> Codec:
+        """Tell the era of a request; refuse what it does not have, and an id that is in use."""
         headers = exchange.headers
-        codec = self._choose_codec(message.method, params.meta, headers)
+        method, meta = call.method, call.params.meta
+        if meta.protocol_version in PER_REQUEST_REVISIONS and meta.client_capabilities is not None:
+            codec: Codec = self.offer.codecs.per_request
+        else:
+            codec = self._find_codec(method, meta, headers)
         if in_batch and codec is not self.handshake:
-            raise InvalidRequest(f"{message.method}: a batch holds messages of its session's revision only")
+            raise InvalidRequest(f"{method}: a batch holds messages of its session's revision only")
         if headers is not None and codec is self.offer.codecs.per_request:
-            check_mirrored(headers, method=message.method, params=params, registry=self.offer.registry)
-        if message.method not in codec.methods or not self._serves(message.method):
-            raise MethodNotFound(f"method {message.method!r:.80} is not served in revision {codec.revision}")
-        if request_id in self._in_flight:
-            raise InvalidRequest(f"the id {request_id!r:.80} is in use by a request that is not answered yet")
-        return Request(request_id, message.method, params, message.params, codec, exchange)
+            check_mirrored(headers, method=method, params=call.params, registry=self.offer.registry)
+        if method not in codec.methods or not self._serves(method):
+            raise MethodNotFound(f"method {method!r:.80} is not served in revision {codec.revision}")
+        if call.id in self._in_flight:
+            raise InvalidRequest(f"the id {call.id!r:.80} is in use by a request that is not answered yet")
+        return codec
 
     def _serves(self, method: str) -> bool:
         """Tell whether this server has a method in any revision; those of prompts, once there was a prompt."""
@@ -284,7 +306,7 @@ class Connection:
         """What holds for a request that does not carry its own version."""
         return self.session or self.assumed
 
-    def _choose_codec(self, method: str, meta: RequestMeta, headers: Mapping[bytes, bytes] | None) -> Codec:
+    def _find_codec(self, method: str, meta: RequestMeta, headers: Mapping[bytes, bytes] | None) -> Codec:
         """Tell the era: a version in `_meta` is the request's own, else the session's holds."""
         if not meta.protocol_version:
             if headers is not None:

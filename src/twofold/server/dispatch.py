@@ -8,7 +8,7 @@ import msgspec
 
 from twofold.errors import InvalidParams, InvalidRequest
 from twofold.prompts.prompt import get_prompt
-from twofold.protocol.jsonrpc import RequestId
+from twofold.protocol.jsonrpc import RequestId, decode_message
 from twofold.protocol.messages import (
     ABSENT,
     LOG_LEVELS,
@@ -216,6 +216,6 @@ class CallChannel(msgspec.Struct, frozen=True):
 
 def _decode(request: Request, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(request.raw_params, type=kind)
+        return msgspec.json.decode(decode_message(request.line).params, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParams(f"{request.method}: the params do not fit: {error}") from None

@@ -46,18 +46,19 @@ async def call(tool: Tool, runner: Runner, raw_arguments: bytes, *, make_context
     """
     context: Context | None = None
     try:
-        bind = tool.parameters.bind
+        parameters, returns = tool.parameters, tool.returns
+        bind = parameters.bind
         is_large = len(raw_arguments) > LARGE_BYTES
         args, kwargs = await runner.workers.submit(partial(bind, raw_arguments)) if is_large else bind(raw_arguments)
-        if tool.parameters.context_name is not None:
+        if parameters.context_name is not None:
             context = make_context()
-            kwargs[tool.parameters.context_name] = context
+            kwargs[parameters.context_name] = context
         value, is_finished = await runner.run(args, kwargs)
         if is_finished:
             finished: Faces = value
             return finished
-        faces = tool.returns.render(value)
-        if not tool.returns.is_proven:
+        faces = returns.renderer.render(value)
+        if not returns.is_proven:
             await _check(tool, runner, faces)
         return faces
     except BaseException as failure:  # noqa: BLE001 - the tool boundary: whatever it is, the caller is answered

@@ -16,6 +16,7 @@ from twofold.tools.workers import Workers
 
 _PERIOD_SECONDS = {"s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 _SETTLED = frozenset({str, int, float, bool, bytes, list, dict, tuple, set, type(None)})
+"""Types of which nothing is to be awaited or streamed: the slow question is asked of strange ones only."""
 _RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*\Z")
 
 
@@ -121,7 +122,7 @@ class Runner(msgspec.Struct, frozen=True):
     gate: Gate
     workers: Workers
 
-    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, tuple[Any, bool]]:
         """Call the function within its limits.
 
         Args:
@@ -129,16 +130,14 @@ class Runner(msgspec.Struct, frozen=True):
             kwargs: What it takes by name.
 
         Returns:
-            The value, and whether it is finished.
+            To be awaited at once: the value, and whether it is finished.
 
         Raises:
-            ToolError: A limit was reached, or the deadline passed.
+            ToolError: A limit was reached, or, when it is awaited, the deadline passed.
         """
         self.gate.enter()
-        run = self._run_async if self.is_async else self._run_sync
-        if self.timeout_seconds is None:
-            return await run(args, kwargs)
-        return await self._within_deadline(run(args, kwargs), self.timeout_seconds)
+        work = self._run_async(args, kwargs) if self.is_async else self._run_sync(args, kwargs)
+        return work if self.timeout_seconds is None else self._within_deadline(work, self.timeout_seconds)
 
     async def _within_deadline(
         self, work: Coroutine[Any, Any, tuple[Any, bool]], timeout_seconds: float
@@ -170,7 +169,9 @@ class Runner(msgspec.Struct, frozen=True):
             value = self.function(*args, **kwargs)
             if type(value) is CoroutineType:
                 value = await value
-            return (value, False) if not _is_pending(value) else (await _settle(value), False)
+            if type(value) not in _SETTLED and _is_pending(value):
+                value = await _settle(value)
+            return value, False
         finally:
             self.gate.leave()
 
@@ -187,7 +188,8 @@ class Runner(msgspec.Struct, frozen=True):
 
     def _work(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
         value = self.function(*args, **kwargs)
-        return (value, False) if _is_pending(value) else (self.finish(value), True)
+        is_settled = type(value) in _SETTLED or not _is_pending(value)
+        return (self.finish(value), True) if is_settled else (value, False)
 
 
 _LEFT: set[asyncio.Future[Any]] = set()
@@ -213,10 +215,8 @@ async def wait_for_left(timeout_seconds: float) -> None:
 
 
 def _is_pending(value: Any) -> bool:
-    """Tell whether a value is still to be awaited or streamed; the slow question is asked of strange types only."""
+    """Tell whether a value is still to be awaited or streamed."""
     kind = type(value)
-    if kind in _SETTLED:
-        return False
     return kind in (CoroutineType, AsyncGeneratorType) or inspect.isawaitable(value)
 
 

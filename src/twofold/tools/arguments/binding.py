@@ -76,9 +76,13 @@ class SignatureBinder:
         self._asks_schema = asks_schema
         self._looks_for_infinity = looks_for_infinity
         self._growths = growths
+        self._asks_validator_alone = not (asks_schema or looks_for_infinity or growths)
 
     def bind(self, raw: bytes) -> BoundArguments:
         """Bind the JSON text of the arguments' object.
+
+        Args:
+            raw: The text.
 
         Returns:
             Positional arguments and keyword arguments, fresh for this call.
@@ -88,18 +92,26 @@ class SignatureBinder:
             ParseError: The bytes are no JSON.
             InvalidParams: The JSON is no object.
         """
-        if b"NaN" in raw or b"Infinity" in raw:  # the validator reads both as numbers; they may stand in text
-            read_arguments(raw, tool_name=self._tool_name)
-        named = self._attempt(raw)
-        if isinstance(named, list):
-            named = bind_reading_strings(
-                raw, named, attempt=self._attempt, mirrored=self._mirrored, tool_name=self._tool_name
-            )
+        try:
+            is_simple = self._asks_validator_alone and len(raw) <= LARGE_BYTES
+            named: dict[str, Any] = self._validate(raw) if is_simple else self._bind_carefully(raw)
+        except ValidationError:
+            named = self._bind_carefully(raw)
         if not self._positional:
             return (), named
         return tuple(named.pop(name, default) for name, default in self._positional), named
 
+    def _bind_carefully(self, raw: bytes) -> dict[str, Any]:
+        named = self._attempt(raw)
+        if isinstance(named, list):
+            return bind_reading_strings(
+                raw, named, attempt=self._attempt, mirrored=self._mirrored, tool_name=self._tool_name
+            )
+        return named
+
     def _attempt(self, raw: bytes) -> dict[str, Any] | list[ArgumentProblem]:
+        if self._looks_for_infinity and (b"NaN" in raw or b"Infinity" in raw):  # which the validator takes under Any
+            read_arguments(raw, tool_name=self._tool_name)
         problems = self._find_excess(raw) if self._growths else []
         if problems:
             return problems

@@ -24,7 +24,7 @@ CONTENT_TYPES: tuple[type, ...] = (*CONTENT_BLOCKS, Image, Audio)
 
 _MAX_DEPTH = 250
 """Lists inside one another that are looked through for content."""
-_QUOTE, _BRACE, _BRACKET = b'"{['
+_QUOTE, _BRACE, _BRACKET = _TOLD_APART = b'"{['
 _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -63,7 +63,10 @@ def write_blocks(raw: bytes, *, is_indented: bool, lists_objects: bool = False) 
     Returns:
         JSON of the blocks; never an empty array: of an empty list it is one block, `[]`.
     """
-    if raw[0] == _BRACKET and raw != b"[]":
+    kind = raw[0]
+    if kind not in _TOLD_APART:  # a number, a boolean, null
+        return b'[{"type":"text","text":"%b"}]' % raw
+    if kind == _BRACKET and raw != b"[]":
         if lists_objects:
             return _enclose(_write_objects(raw, is_indented=is_indented))
         texts = [_write_text(bytes(element), is_indented=is_indented) for element in _split(raw)]
@@ -72,10 +75,10 @@ def write_blocks(raw: bytes, *, is_indented: bool, lists_objects: bool = False) 
 
 
 def _write_objects(raw: bytes, *, is_indented: bool) -> bytes:
-    """Write the texts of an array of objects, all at once: one by one takes four times as long.
+    r"""Write the texts of an array of objects, all at once: one by one takes four times as long.
 
     The array is laid out as a whole, taken back by one level, written as one JSON string, and cut where an element
-    begins: there, and nowhere else, a line begins with a brace (inside text a backslash stands before every `\\n`).
+    begins: there, and nowhere else, a line begins with a brace (inside text a backslash stands before every `\n`).
     """
     if is_indented:
         text = msgspec.json.format(raw.decode(), indent=2)[4:-2].replace("\n  ", "\n")

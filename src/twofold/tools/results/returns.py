@@ -22,7 +22,7 @@ import msgspec
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
-from twofold.contract.plain import cut
+from twofold.contract.plain import Path, cut
 from twofold.errors import InvalidDefinition, InvalidSignature, ResultRefused
 from twofold.protocol.messages import CallToolResult, Faces, Wrapping
 from twofold.tools.checks.complaints import warn_author
@@ -303,6 +303,7 @@ def _return_data(annotation: Any, declared: _Declared) -> Returns:
         is_proven=proof.is_immediate,
         face=build_face(declared.text, schema=bare, owner=declared.owner),
         wrapping=wrapping,
+        place=proof.place,
         title=str(wrapped.get("title", declared.tool_name)),
         hides_input=rewritten.hides_input,
         reads_iterators=bare.get("type") in ("array", None),
@@ -362,6 +363,7 @@ class _DataRenderer(msgspec.Struct, frozen=True):
     is_proven: bool
     face: Face
     wrapping: Wrapping
+    place: Path
     title: str
     hides_input: bool
     reads_iterators: bool
@@ -381,15 +383,15 @@ class _DataRenderer(msgspec.Struct, frozen=True):
         if self.is_proven:
             self.proof.check(raw)
         else:
-            refuse_non_finite(raw, at=self.proof.place)  # the rest of the check may be made off the event loop
+            refuse_non_finite(raw, at=self.place)  # the rest of the check may be made off the event loop
         return Faces(self.face(raw, valid), raw, self.wrapping)
 
     def _dump(self, value: Any) -> tuple[Any, bytes]:
         try:
             valid = self.validate(value)
         except ValidationError as error:
-            raise refuse_value(error, title=self.title, at=self.proof.place, hides_input=self.hides_input) from None
-        return valid, self.dumper.dump(valid, at=self.proof.place)
+            raise refuse_value(error, title=self.title, at=self.place, hides_input=self.hides_input) from None
+        return valid, self.dumper.dump(valid, at=self.place)
 
     def _render_own(self, value: Any) -> Faces:
         if isinstance(value, CallToolResult):
@@ -408,7 +410,7 @@ class _DataRenderer(msgspec.Struct, frozen=True):
             return raw
         if self.wrapping is not Wrapping.NEVER and isinstance(value, dict) and set(value) == {"result"}:
             value = value["result"]
-            raw = dump_any(value, at=self.proof.place)
+            raw = dump_any(value, at=self.place)
             if _conforms(self.proof, raw):
                 return raw
         raw = self._dump(value)[1]
