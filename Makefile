@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lint types contracts bench clean
+.PHONY: demo test check format lint types contracts bench peers clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -26,13 +26,27 @@ types: $(STAMP)
 contracts: $(STAMP)
 	$(BIN)/lint-imports
 
-bench: $(STAMP) $(VENV)/peers/bench/.installed
-	$(VENV)/peers/bench/bin/python benchmarks/run.py
+# What is measured against what: each peer as its own installer leaves it, and one environment that holds them all.
+BENCH := $(VENV)/peers/bench
+BENCHED := $(foreach peer,bench twofold mcp-2 fastmcp node/runtime node/server-2,$(VENV)/peers/$(peer)/.installed)
 
-$(VENV)/peers/bench/.installed: requirements/dev.txt requirements/mcp-2.txt
-	$(PYTHON) -m venv $(VENV)/peers/bench
-	$(VENV)/peers/bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt -r requirements/mcp-2.txt
-	$(VENV)/peers/bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+bench: $(BENCHED)
+	$(BENCH)/bin/python benchmarks/run.py
+
+peers: $(BENCHED)
+
+$(VENV)/peers/node/%/.installed: requirements/node/%/package-lock.json
+	@command -v npm > /dev/null || { echo "the peers of the benchmark need npm: install Node with npm" >&2; exit 1; }
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	cp requirements/node/$*/package.json $< $(@D)
+	npm ci --prefix $(@D) $(if $(filter runtime,$*),--foreground-scripts,--ignore-scripts) --no-audit --no-fund --loglevel=error
+	cp $< $@
+
+$(VENV)/peers/%/.installed: requirements/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(if $(filter bench twofold,$*),$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .)
 	touch $@
 
 $(STAMP): pyproject.toml requirements/dev.txt

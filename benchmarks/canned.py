@@ -1,10 +1,12 @@
-"""A server over stdio that gives canned bytes, with the request's id put in: what is measured is the client.
+"""A server over stdio that gives canned bytes, with the request's id put in: a floor, and what clients are measured on.
 
 Run as `canned.py FILE`: JSON of method or tool name → result, made by a real server beforehand.
 """
 
 import json
 import sys
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -25,6 +27,18 @@ class Request(msgspec.Struct):
     method: str
     id: msgspec.Raw = msgspec.Raw(b"")
     params: Params = msgspec.field(default_factory=Params)
+
+
+async def make_canned(names: Iterable[str]) -> str:
+    """Have Twofold answer once to these calls and to what a client asks first, and give the results as JSON."""
+    from peers import arguments_of, message_bytes, open_twofold, request_bytes  # the server that answers needs none
+
+    requests = {method: message_bytes(method, {}) for method in ("server/discover", "tools/list")}
+    requests |= {name: request_bytes(name, arguments_of(name)) for name in names}
+    async with AsyncExitStack() as stack:
+        answer = await open_twofold(stack)
+        bodies = {name: await answer(line) for name, line in requests.items()}
+    return json.dumps({name: body[body.index(b'"result":') + 9 : -1].decode() for name, body in bodies.items()})
 
 
 def main() -> None:

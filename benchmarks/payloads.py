@@ -118,3 +118,17 @@ CALLS = {
     large_checked: {"n": 1},
     sync: {"x": 2, "y": 40},
 }
+
+
+def make_tools(count: int) -> list:
+    """Make small tools, all alike but for their names: what a large server lists."""
+
+    def make_tool(number: int):
+        async def tool(query: str, limit: int = 10, tag: str | None = None) -> User:
+            """Search things by query and return the best user."""
+            return User(id=1, name=query, score=0.5)
+
+        tool.__name__ = f"tool_{number}"
+        return tool
+
+    return [make_tool(number) for number in range(count)]

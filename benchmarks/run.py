@@ -1,137 +1,95 @@
-"""CPU a call, bytes to bytes and over HTTP, and cold start: Twofold beside the official SDK and a floor, in one run.
+"""Measures Twofold beside its peers and the floors, in one run: `run.py [--only PART,…] [--rounds N] [--json FILE]`.
 
-The machines are shared and noisy: peers take turns within each round, CPU time is compared and not the
-clock (but for cold start), and what counts is the ratio of the medians. Prints a table; with a file name
-as argument, writes the figures as JSON too.
+Prints tables and which aims are reached, and writes every figure as JSON. The machines are shared and noisy: peers take
+turns within each round, CPU time comes before the clock, and what counts is the median of the ratios of the rounds.
 """
 
-import asyncio
-import json
+import argparse
 import os
-import statistics
-import subprocess
+import platform
 import sys
 import time
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from pathlib import Path
 
-from client_side import measure_client, print_client
-from over_http import measure_http, print_http
-from payloads import CALLS
-from peers import META, open_floor, open_mcp, open_twofold, request_bytes
+import client_side
+import in_process
+import over_http
+import over_stdio
+import tables
+from figures import Figures, write_run
+from peers import PEERS, VERSIONS, node, node_folder, python_of
 
-ROUNDS = 9
-SECONDS_A_TURN = 0.25
-COLD_STARTS = 11
-AIMS = {
-    "integer": 25, "model": 18, "models": 8, "models_checked": 4, "large": 6, "large_checked": 3, "sync": 4,
-    "cold start": 4,
-}  # fmt: skip
-
-COLD = {
-    "twofold": "from twofold import MCPServer\nmcp = MCPServer('cold')\n",
-    "mcp": "from mcp.server.mcpserver import MCPServer\nmcp = MCPServer('cold', log_level='WARNING')\n",
+PARTS: dict[str, Callable[..., None]] = {
+    "in-process": in_process.measure,
+    "stdio": over_stdio.measure,
+    "http": over_http.measure,
+    "client": client_side.measure,
 }
-COLD_TOOL = (
-    '@mcp.tool()\nasync def add(x: int, y: int) -> int:\n    "Add two numbers."\n    return x + y\nmcp.run("stdio")\n'
-)
-
-
-async def measure_turn(answer, line: bytes) -> float:
-    """Microseconds of CPU a call, over one turn."""
-    count, spent, until = 0, time.process_time(), time.perf_counter() + SECONDS_A_TURN
-    while time.perf_counter() < until:
-        for _ in range(4):
-            await answer(line)
-        count += 4
-    return (time.process_time() - spent) / count * 1e6
-
-
-async def measure_calls() -> dict[str, dict[str, list[float]]]:
-    """Every payload with every peer, in turns."""
-    figures: dict[str, dict[str, list[float]]] = {}
-    async with AsyncExitStack() as stack:
-        twofold, mcp = await open_twofold(stack), await open_mcp(stack)
-        for function, arguments in CALLS.items():
-            name = function.__name__
-            line = request_bytes(name, arguments)
-            answers = {"twofold": await twofold(line), "mcp": await mcp(line)}
-            check_same(name, answers)
-            peers = {"twofold": twofold, "mcp": mcp, "floor": open_floor({line: answers["twofold"]})}
-            rows: dict[str, list[float]] = {peer: [] for peer in peers}
-            for _ in range(ROUNDS):
-                for peer, answer in peers.items():
-                    rows[peer].append(await measure_turn(answer, line))
-            figures[name] = rows
-    return figures
-
-
-def check_same(name: str, answers: dict[str, bytes]) -> None:
-    """Peers that answer differently cannot be compared."""
-    results = {peer: json.loads(answer)["result"] for peer, answer in answers.items()}
-    if results["twofold"]["structuredContent"] != results["mcp"]["structuredContent"]:
-        sys.exit(f"{name}: the peers give different values")
-    if any(result.get("isError") for result in results.values()):
-        sys.exit(f"{name}: a peer gives an error")
-
-
-def measure_cold_start() -> dict[str, list[float]]:
-    """Milliseconds from spawning a server of one tool to its first answer to a call."""
-    rows: dict[str, list[float]] = {peer: [] for peer in COLD}
-    for turn in range(COLD_STARTS + 1):
-        for peer, opening in COLD.items():
-            milliseconds = start_once(opening + COLD_TOOL)
-            if turn:  # the first of each fills the disk's cache
-                rows[peer].append(milliseconds)
-    return rows
-
-
-def start_once(program: str) -> float:
-    """Spawn, call, stop."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    started = time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    ) as process:
-        process.stdin.write(request_bytes("add", {"x": 2, "y": 40}) + b"\n")
-        process.stdin.flush()
-        answer = json.loads(process.stdout.readline())
-        elapsed = (time.perf_counter() - started) * 1e3
-        process.stdin.close()
-    if answer["result"]["structuredContent"] != {"result": 42}:
-        sys.exit(f"cold start: wrong answer {answer}")
-    return elapsed
+ROUNDS = 7
+LAST = Path(__file__).parent / "results" / "last.json"
+"""Ignored by git; the run that the documents quote is `reference.json` beside it."""
 
 
 def main() -> None:
-    """Measure and print."""
-    figures = asyncio.run(measure_calls())
-    print(f"CPU a call, bytes to bytes, in µs: median of {ROUNDS} turns (lowest to highest)\n")
-    head = f"{'payload':16}{'twofold':>28}{'mcp 2.3.0':>30}{'floor':>9}{'ratio':>8}{'aim':>6}"
-    print(head)
-    for name, rows in figures.items():
-        print(row(name, rows["twofold"], rows["mcp"], f"{statistics.median(rows['floor']):9.2f}"))
-    cold = measure_cold_start()
-    print(f"\nSpawn to first answer, in ms: median of {COLD_STARTS} turns\n\n{head}")
-    print(row("cold start", cold["twofold"], cold["mcp"], f"{'':9}"))
-    over_http = measure_http()
-    print_http(over_http)
-    client = measure_client()
-    print_client(client)
-    if len(sys.argv) > 1:
-        written = {**figures, "cold start": cold, "http": over_http, "client": client, "meta": META}
-        Path(sys.argv[1]).write_text(json.dumps(written, indent=1))
+    """Measure, print, write."""
+    options = read_options()
+    check_installed()
+    began, figures = time.perf_counter(), Figures()
+    for part in options.only:
+        print(f"measuring: {part} …", file=sys.stderr, flush=True)
+        PARTS[part](figures, rounds=options.rounds)
+    seconds = round(time.perf_counter() - began)
+    print("\n".join(tables.render_run(figures)))
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    write_run(options.json, {"about": describe_run(options.rounds, seconds), "figures": figures})
+    print(f"\n{seconds} s; every figure is in {options.json}")
 
 
-def row(name: str, ours: list[float], theirs: list[float], floor: str) -> str:
-    """One line of the table."""
-    ratio = statistics.median(theirs) / statistics.median(ours)
-    spread = [f"{statistics.median(each):11.1f} ({min(each):.1f}–{max(each):.1f})" for each in (ours, theirs)]
-    return f"{name:16}{spread[0]:>28}{spread[1]:>30}{floor}{ratio:7.1f}×{AIMS[name]:5}×"
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", type=read_parts, default=list(PARTS), help=f"parts: {','.join(PARTS)}")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each peer, 7 unless told")
+    parser.add_argument("--json", type=Path, default=LAST, help="the file of figures")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error(f"--rounds: expected 1 or more, got {options.rounds}")
+    return options
+
+
+def read_parts(text: str) -> list[str]:
+    """Read the names of parts."""
+    parts = text.split(",")
+    if unknown := sorted(set(parts) - set(PARTS)):
+        raise argparse.ArgumentTypeError(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    return parts
+
+
+def check_installed() -> None:
+    """Stop before anything is measured where it would have a gap.
+
+    Raises:
+        SystemExit: A peer is missing, this is not Linux, or this interpreter is not that of the benchmark.
+    """
+    if not Path("/proc/self/schedstat").exists():
+        raise SystemExit("this system has no /proc/self/schedstat; the benchmark needs Linux")
+    if Path(sys.prefix).resolve() != (PEERS / "bench").resolve():
+        raise SystemExit(f"run it as {PEERS / 'bench' / 'bin' / 'python'} benchmarks/run.py, or by `make bench`")
+    for peer in ("twofold", "mcp", "fastmcp"):
+        python_of(peer)
+    node(), node_folder()
+
+
+def describe_run(rounds: int, seconds: int) -> dict[str, object]:
+    """Say what the figures were measured with."""
+    return {
+        "rounds": rounds,
+        "seconds": seconds,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "peers": VERSIONS,
+    }
 
 
 if __name__ == "__main__":
