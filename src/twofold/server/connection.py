@@ -38,6 +38,7 @@ from twofold.protocol.wire import PER_REQUEST_REVISIONS, SUPPORTED_REVISIONS, Co
 from twofold.protocol.wire.handshake import HandshakeCodec
 from twofold.server.mirrored import check_mirrored
 from twofold.server.registry import Registry
+from twofold.transports.eager import start_task
 from twofold.transports.exchange import Answer, Exchange, LineExchange, Writer
 
 logger = logging.getLogger("twofold")
@@ -448,17 +449,27 @@ class Connection:
             return None
 
     def _spawn(self, work: Coroutine[Any, Any, None], request_id: RequestId | None, exchange: Exchange) -> None:
-        task = self._loop.create_task(work)
+        if asyncio.current_task(self._loop) is None:  # a transport calls, not a client in this process
+            task = start_task(work, self._loop)
+            if task.done():
+                self._look_after(task, exchange)
+                return
+        else:
+            task = self._loop.create_task(work)
+            if request_id is not None:  # else it does so itself, being begun
+                self._in_flight[request_id] = task
         self._tasks.add(task)
         task.add_done_callback(partial(self._end_task, exchange))
-        if request_id is not None:
-            self._in_flight[request_id] = task
 
     def _end_task(self, exchange: Exchange, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._stopped.discard(task)
         if self.on_ended is not None:
             self.on_ended()
+        self._look_after(task, exchange)
+
+    def _look_after(self, task: asyncio.Task[Any], exchange: Exchange) -> None:
+        """See that a request whose task has ended is not left open."""
         if task.cancelled():
             exchange.cancel()  # also where it was cancelled before it began
         elif (fault := task.exception()) is not None:

@@ -20,7 +20,8 @@ MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """A longer line is refused, so that a peer cannot take all memory with one."""
 GRACE_SECONDS = 2.0
 """After the peer has closed its end, so long may running calls go on. Clients wait about as long before they kill."""
-_READ_BYTES = 256 * 1024
+_READ_BYTES = 64 * 1024
+"""At once: more would have the allocator ask the system for memory, and give it back, with every read."""
 _LARGE_BYTES = 256 * 1024
 
 
@@ -145,9 +146,13 @@ class LineWriter:
     """Messages → lines on a file descriptor.
 
     A pipe or socket never blocks the event loop. A file or terminal, or what stderr shares, is written at once.
+    What is said within one turn of the event loop goes out together, since each write is a call of the system.
     """
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._gathered: list[bytes] = []
+        self._is_gathering = False
         self._transport: asyncio.WriteTransport | None = None
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -167,11 +172,29 @@ class LineWriter:
         """Send one message; a peer that has gone gets nothing more."""
         if self._transport is None or self.is_broken.is_set():
             return
-        if len(message) < _LARGE_BYTES:
-            self._transport.write(message + b"\n")
-        else:  # rather a second call than a second copy
+        if len(message) >= _LARGE_BYTES:  # rather a second call than a second copy
+            self._send_gathered()
             self._transport.write(message)
             self._transport.write(b"\n")
+            return
+        if not self._gathered and not self._is_gathering:
+            self._loop.call_soon(self._send_gathered)
+        self._gathered += (message, b"\n")
+
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Send what is said meanwhile at the end, all at once."""
+        self._is_gathering = True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
+            self._send_gathered()
+
+    def _send_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        if self._transport is not None and gathered:
+            self._transport.write(b"".join(gathered))
 
     async def drain(self) -> None:
         """Wait until the peer has taken enough that there is room again."""
@@ -195,6 +218,7 @@ class LineWriter:
         """Send what is buffered, within a bound, and close."""
         if self._transport is None:
             return
+        self._send_gathered()
         if not self.is_broken.is_set():
             self._transport.close()
         try:
@@ -245,23 +269,6 @@ class _BlockingTransport(asyncio.WriteTransport):
         self.close()
 
 
-class _ReaderProtocol(asyncio.Protocol):
-    """Hands the bytes on and says when they end."""
-
-    def __init__(self, on_data: Callable[[bytes], None]) -> None:
-        self._on_data = on_data
-        self.ended = asyncio.Event()
-
-    def data_received(self, data: bytes) -> None:
-        self._on_data(data)
-
-    def eof_received(self) -> None:
-        self.ended.set()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.ended.set()
-
-
 def _can_be_polled(fd: int) -> bool:
     """Tell a pipe or socket from a file, and from a terminal, which is shared and stays as it is."""
     mode = os.fstat(fd).st_mode
@@ -275,47 +282,94 @@ def _is_stderr(fd: int) -> bool:
 
 async def _read(fd: int, on_data: Callable[[bytes], None], *, may_read: "_Valve") -> None:
     """Hand on what arrives at a descriptor until it ends, reading only while the valve is open."""
-    loop = asyncio.get_running_loop()
-    protocol = _ReaderProtocol(on_data)
-    if _can_be_polled(fd) and not _is_stderr(fd):
-        transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(os.dup(fd), "rb", 0))
-        may_read.attach(transport)
-        try:
-            await protocol.ended.wait()
-        finally:
-            transport.close()
+    if not _can_be_polled(fd) or _is_stderr(fd):
+        await _read_in_thread(fd, on_data, may_read=may_read)
         return
-    thread = threading.Thread(target=_read_file, args=(fd, loop, protocol, may_read), daemon=True)
-    thread.start()
-    await protocol.ended.wait()
+    reader = _PipeReader(os.dup(fd), on_data)
+    may_read.attach(reader)
+    try:
+        await reader.ended.wait()
+    finally:
+        reader.close()
 
 
-def _read_file(fd: int, loop: asyncio.AbstractEventLoop, protocol: _ReaderProtocol, may_read: "_Valve") -> None:
+class _PipeReader:
+    """Reads a pipe or socket when there is something to read, in pieces that the allocator has at hand."""
+
+    def __init__(self, fd: int, on_data: Callable[[bytes], None]) -> None:
+        self._fd = fd
+        self._on_data = on_data
+        self._loop = asyncio.get_running_loop()
+        self.ended = asyncio.Event()
+        os.set_blocking(fd, False)
+        self.resume()
+
+    def resume(self) -> None:
+        self._loop.add_reader(self._fd, self._read)
+
+    def pause(self) -> None:
+        self._loop.remove_reader(self._fd)
+
+    def close(self) -> None:
+        self.ended.set()
+        self._loop.remove_reader(self._fd)
+        os.close(self._fd)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, _READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # the peer has gone
+            data = b""
+        if data:
+            self._on_data(data)
+        else:
+            self._loop.remove_reader(self._fd)
+            self.ended.set()
+
+
+async def _read_in_thread(fd: int, on_data: Callable[[bytes], None], *, may_read: "_Valve") -> None:
+    ended = asyncio.Event()
+    args = (fd, asyncio.get_running_loop(), on_data, ended, may_read)
+    threading.Thread(target=_read_file, args=args, daemon=True).start()
+    await ended.wait()
+
+
+def _read_file(
+    fd: int,
+    loop: asyncio.AbstractEventLoop,
+    on_data: Callable[[bytes], None],
+    ended: asyncio.Event,
+    may_read: "_Valve",
+) -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
         with contextlib.suppress(OSError):  # a terminal that has gone ends the stream as a file's end does
             while data := os.read(fd, _READ_BYTES):
                 taken = threading.Event()
-                loop.call_soon_threadsafe(_hand_on, protocol, data, taken)
+                loop.call_soon_threadsafe(_hand_on, on_data, data, taken)
                 taken.wait()  # else it would read ahead of the event loop without a bound
                 may_read.is_open.wait()
-        loop.call_soon_threadsafe(protocol.ended.set)
+        loop.call_soon_threadsafe(ended.set)
 
 
-def _hand_on(protocol: _ReaderProtocol, data: bytes, taken: threading.Event) -> None:
-    protocol.data_received(data)
-    taken.set()
+def _hand_on(on_data: Callable[[bytes], None], data: bytes, taken: threading.Event) -> None:
+    try:
+        on_data(data)
+    finally:
+        taken.set()
 
 
 class _Valve:
     """Stops the reading while the peer is ahead of the tools, or does not read its answers."""
 
     def __init__(self) -> None:
-        self._transport: asyncio.ReadTransport | None = None
+        self._reader: _PipeReader | None = None
         self.is_open = threading.Event()
         self.is_open.set()
 
-    def attach(self, transport: asyncio.ReadTransport) -> None:
-        self._transport = transport
+    def attach(self, reader: _PipeReader) -> None:
+        self._reader = reader
 
     def set(self, *, is_open: bool) -> None:
         if is_open == self.is_open.is_set():
@@ -324,11 +378,11 @@ class _Valve:
             self.is_open.set()
         else:
             self.is_open.clear()
-        if self._transport is not None and not self._transport.is_closing():
+        if self._reader is not None and not self._reader.ended.is_set():
             if is_open:
-                self._transport.resume_reading()
+                self._reader.resume()
             else:
-                self._transport.pause_reading()
+                self._reader.pause()
 
 
 async def serve_lines(streams: Streams, connect: Callable[[LineWriter], Receiver], *, stop: asyncio.Event) -> None:
@@ -355,8 +409,9 @@ async def serve_lines(streams: Streams, connect: Callable[[LineWriter], Receiver
         valve.set(is_open=not receiver.is_full)
 
     def take_all(data: bytes) -> None:
-        for line in buffer.feed(data):
-            take(line)
+        with writer.gathering():
+            for line in buffer.feed(data):
+                take(line)
         turn_valve()
 
     receiver.on_change, writer.on_room = turn_valve, receiver.release
