@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -71,6 +72,13 @@ class Served:
             opened.request("POST", "/mcp", json.dumps(message), headers)
             response = opened.getresponse()
             return response.status, dict(response.headers), response.read()
+
+    def is_listening(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=BOUND_SECONDS).close()
+        except ConnectionRefusedError:
+            return False
+        return True
 
     def call(self, tool: str, **arguments: object) -> object:
         """Call a tool on a connection of its own; gives what it returned."""
@@ -354,6 +362,7 @@ def test_plain_uvicorn_serves_a_target_from_the_environment(folder, monkeypatch)
     monkeypatch.setenv("TWOFOLD_ALLOWED_HOSTS", "127.0.0.1, mcp.example.com")
     begin = ("-m", "uvicorn", "--factory", "twofold.cli.asgi:app_from_environment", "--no-access-log")
     with served("--workers", "2", "--port", "0", begin=begin) as fleet:
+        wait_until(fleet.is_listening)  # uvicorn says its address before any worker is there
         pids = fleet.wait_for_workers(2)
         assert len(pids) == 2
         posted = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

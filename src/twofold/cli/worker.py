@@ -17,7 +17,8 @@ from twofold.errors import TransportError
 from twofold.server.http import choose_shown_host
 from twofold.server.mcpserver import MCPServer
 from twofold.server.serve_http import bind, url_of
-from twofold.server.worker_processes import Parent, WorkerFailed, run_workers, serve_as_worker
+from twofold.server.worker import Parent, serve_as_worker
+from twofold.server.worker_processes import WorkerFailed, run_workers
 from twofold.transports.http_server.bounds import HttpLimits
 
 

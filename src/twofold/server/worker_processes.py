@@ -1,40 +1,28 @@
-"""Several processes that serve one address: begun together, replaced one by one, ended together.
+"""Several processes that serve one address: begun together, replaced one by one, ended together by their parent.
 
 The parent binds the sockets and hands them on; it runs none of the author's code. Parent and worker hold the two ends
 of a socket pair: the worker says there that it serves, the parent that it is to end, and each notices there that the
 other has gone. No signals pass between them: whoever ends a service may signal all its processes, and a worker
-would take a second signal for the demand to end at once.
-
-Importing this module imports uvicorn, as `serve_http` does.
+would take a second signal for the demand to end at once. The worker's side is `server.worker`.
 """
 
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import socket
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from twofold.errors import TransportError
 from twofold.server.lifecycle import end_hard, run_to_end
-from twofold.server.serve_http import Connect, run_server, serve
-from twofold.transports.http.app import StreamableHTTP
+from twofold.server.worker import END_SECONDS
 
 logger = logging.getLogger("twofold")
 
-TURN_CONNECTIONS = 4
-"""So many are accepted in one go."""
-TURN_SECONDS = 0.001
-"""So long the next are left to other workers; one alone still takes 4,000 connections a second."""
-REFUSED_SECONDS = 1.0
-"""So long nothing is accepted after the system refused to hand over a connection."""
-_SERVING = b"s"
 _END = b"e"
 
 
@@ -59,15 +47,14 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
         max_delay_seconds: None waits longer.
         steady_seconds: What has served so long has lasted.
         max_failed_starts: So many in a row that never served in one place end everything.
-        end_seconds: So long all workers together have for their end; longer than the grace of their running calls,
-            the closing of the lifespan, and what follows.
+        end_seconds: So long all workers together have for their end.
     """
 
     first_delay_seconds: float = 0.5
     max_delay_seconds: float = 10.0
     steady_seconds: float = 10.0
     max_failed_starts: int = 8
-    end_seconds: float = 20.0
+    end_seconds: float = END_SECONDS
 
 
 def run_workers(
@@ -85,7 +72,7 @@ def run_workers(
 
     Args:
         make_command: Given the file descriptors of the listeners and of the worker's end of the socket pair, gives
-            the command of a process that calls `Parent` and `serve_as_worker` with them.
+            the command of a process that calls `worker.Parent` and `worker.serve_as_worker` with them.
         listeners: From `bind`; closed at the end.
         count: How many workers.
         on_serving: Called once, when the first serves.
@@ -102,144 +89,6 @@ def run_workers(
         _close(listeners)
     if is_stuck:
         end_hard()
-
-
-def serve_as_worker(app: StreamableHTTP, listeners: Sequence[socket.socket], parent: "Parent") -> None:
-    """Serve an app until the parent says so or has gone, or a signal comes; bounds are those of `serve_http`.
-
-    Args:
-        app: What is served.
-        listeners: Inherited from the parent; closed at the end.
-        parent: Told when this worker serves.
-
-    Raises:
-        TransportError: The app would not start.
-        BaseException: What its lifespan raised.
-    """
-
-    async def serve_until(stop: asyncio.Event) -> None:
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the end is under way
-                loop.call_soon_threadsafe(stop.set)
-
-        parent.call_at_end(end)
-        await serve(
-            app, listeners, stop=stop, on_serving=parent.tell_serving, on_stopping=app.stop, listen=listen_by_turns
-        )
-
-    run_server(serve_until)
-
-
-async def listen_by_turns(connect: Connect, listener: socket.socket) -> "TurnTaking":
-    """Begin to accept connections from a socket that other processes accept from too.
-
-    Args:
-        connect: Makes the protocol of a connection.
-        listener: Closed by the `close` of what is returned.
-    """
-    listener.setblocking(False)
-    return TurnTaking(connect, listener)
-
-
-class TurnTaking:
-    """Accepts a few connections, then leaves the next to others for a moment.
-
-    The event loops' own servers take all that wait: of connections that come together, the process that wakes up first
-    would get nearly all, and keep them as long as their clients do.
-    """
-
-    def __init__(self, connect: Connect, listener: socket.socket) -> None:
-        self._connect = connect
-        self._listener = listener
-        self._loop = asyncio.get_running_loop()
-        self._connecting: set[asyncio.Task[object]] = set()
-        self._pause: asyncio.TimerHandle | None = None
-        self._left = TURN_CONNECTIONS
-        self._resume()
-
-    def close(self) -> None:
-        """Accept no more, and close the socket."""
-        self._loop.remove_reader(self._listener)
-        if self._pause is not None:
-            self._pause.cancel()
-        self._listener.close()
-
-    def _resume(self) -> None:
-        self._left = TURN_CONNECTIONS
-        self._loop.add_reader(self._listener, self._accept)
-
-    def _rest(self, seconds: float) -> None:
-        self._loop.remove_reader(self._listener)
-        self._pause = self._loop.call_later(seconds, self._resume)
-
-    def _accept(self) -> None:
-        try:
-            accepted, _ = self._listener.accept()
-        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return  # another process was faster, or the client has gone
-        except OSError as error:  # no descriptors, no memory: it stays readable, and would take all the time
-            logger.warning("no connection can be accepted for %g seconds: %s", REFUSED_SECONDS, error)
-            self._rest(REFUSED_SECONDS)
-            return
-        accepted.setblocking(False)
-        task = self._loop.create_task(self._loop.connect_accepted_socket(self._connect, accepted))
-        self._connecting.add(task)
-        task.add_done_callback(self._connecting.discard)
-        self._left -= 1
-        if not self._left:
-            self._rest(TURN_SECONDS)
-
-
-class Parent:
-    """The process that began this worker. To be made before the author's code runs, which may take its time.
-
-    Until `call_at_end` is called there is nothing to be finished: then the parent's word ends this process at once.
-
-    Args:
-        control: The worker's end of the socket pair.
-        end_seconds: So long this process has for its end if the parent has gone; else the parent sees to that.
-    """
-
-    def __init__(self, control: socket.socket, *, end_seconds: float = Replacement().end_seconds) -> None:
-        self._control = control
-        self._end_seconds = end_seconds
-        self._lock = threading.Lock()
-        self._is_at_end = False
-        self._end: Callable[[], None] = end_hard
-        # A thread, since the event loop may be blocked by a tool, and does not run yet.
-        threading.Thread(target=self._watch, name="twofold-parent", daemon=True).start()
-
-    def call_at_end(self, end: Callable[[], None]) -> None:
-        """Say what begins the end of this process; it is called in a thread."""
-        with self._lock:
-            self._end = end
-            if self._is_at_end:
-                end()
-
-    def tell_serving(self) -> None:
-        """Tell the parent that connections are accepted."""
-        with contextlib.suppress(OSError):  # it has gone, which is noticed elsewhere
-            self._control.send(_SERVING)
-
-    def _watch(self) -> None:
-        is_told = bool(self._hear())
-        with self._lock:
-            self._is_at_end = True
-            self._end()
-        if is_told:
-            self._hear()  # nothing more is said: the parent, which waits for this end, was itself ended at once
-        else:
-            time.sleep(self._end_seconds)
-        os._exit(1)
-
-    def _hear(self) -> bytes:
-        """Wait for the parent's word; nothing if it has gone."""
-        try:
-            return self._control.recv(1)
-        except OSError:
-            return b""
 
 
 class _Worker:
@@ -271,6 +120,15 @@ class _Worker:
         status = await self.process.wait()
         self._control.close()
         return status
+
+
+class _Ending(NamedTuple):
+    """How a worker ended; one that never served has no `seconds`, one that was never begun no `exit_code` either."""
+
+    name: str
+    how: str
+    exit_code: int | None
+    seconds: float | None
 
 
 class _Crew:
@@ -311,27 +169,25 @@ class _Crew:
             await self._has_served.wait()
         delay, failed_starts = 0.0, 0
         while True:
-            seconds, status, name = await self._run_one()
-            failed_starts = 0 if seconds is not None else failed_starts + 1
-            self._check(status, failed_starts)
-            is_steady = seconds is not None and seconds >= self._replacement.steady_seconds
+            ending = await self._run_one()
+            failed_starts = failed_starts + 1 if ending.seconds is None else 0
+            self._check(ending, failed_starts)
+            is_steady = ending.seconds is not None and ending.seconds >= self._replacement.steady_seconds
             delay = 0.0 if is_steady else delay
-            logger.warning("%s; another takes its place%s", _say_end(name, status), f" in {delay:g} s" if delay else "")
+            logger.warning(
+                "%s %s; another takes its place%s", ending.name, ending.how, f" in {delay:g} s" if delay else ""
+            )
             await asyncio.sleep(delay)
             if not is_steady:
                 doubled = max(self._replacement.first_delay_seconds, 2 * delay)
                 delay = min(doubled, self._replacement.max_delay_seconds)
 
-    async def _run_one(self) -> tuple[float | None, int | None, str]:
-        """Run one worker to its end.
-
-        Returns:
-            How long it served, or None; how it ended, or None where it was not even begun; its name.
-        """
+    async def _run_one(self) -> "_Ending":
+        """Run one worker to its end."""
         try:
             worker = await self._begin()
         except OSError as error:  # no more processes, no more memory
-            return None, None, f"a worker could not be begun ({error.strerror or error})"
+            return _Ending("a worker", f"could not be begun ({error.strerror or error})", None, None)
         loop = asyncio.get_running_loop()
         began = None
         if await worker.serves():
@@ -341,7 +197,8 @@ class _Crew:
                 self._on_serving()
         status = await worker.ended()
         self._workers.discard(worker)
-        return None if began is None else loop.time() - began, status, f"worker {worker.process.pid}"
+        seconds = None if began is None else loop.time() - began
+        return _Ending(f"worker {worker.process.pid}", _say_how(status), status, seconds)
 
     async def _begin(self) -> _Worker:
         ours, theirs = socket.socketpair()
@@ -362,15 +219,15 @@ class _Crew:
         self._workers.add(worker)
         return worker
 
-    def _check(self, status: int | None, failed_starts: int) -> None:
+    def _check(self, ending: "_Ending", failed_starts: int) -> None:
         """Give up where going on makes no sense."""
         if failed_starts and not self._has_served.is_set():
-            raise WorkerFailed(f"no worker serves: {_say_end('the first', status)}", exit_code=status)
+            raise WorkerFailed(f"no worker serves: the first {ending.how}", exit_code=ending.exit_code)
         if failed_starts >= self._replacement.max_failed_starts:
             raise WorkerFailed(
-                f"workers no longer start: {_say_end('the last of ' + str(failed_starts), status)}; mend what they "
-                "say, then serve again",
-                exit_code=status,
+                f"workers no longer start: the last of {failed_starts} {ending.how}; mend what they say, then serve "
+                "again",
+                exit_code=ending.exit_code,
             )
 
     async def _end(self) -> None:
@@ -390,15 +247,14 @@ class _Crew:
             await asyncio.wait(endings)
 
 
-def _say_end(name: str, status: int | None) -> str:
-    if status is None:
-        return name
+def _say_how(status: int) -> str:
+    """Say how a process ended, by its exit code or the negative number of the signal that ended it."""
     if status >= 0:
-        return f"{name} ended with exit code {status}"
+        return f"ended with exit code {status}"
     try:
-        return f"{name} was ended by {signal.Signals(-status).name}"
+        return f"was ended by {signal.Signals(-status).name}"
     except ValueError:  # one of those that have no name
-        return f"{name} was ended by signal {-status}"
+        return f"was ended by signal {-status}"
 
 
 def _close(listeners: Sequence[socket.socket]) -> None:
