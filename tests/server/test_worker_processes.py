@@ -201,6 +201,17 @@ def test_a_worker_that_still_loads_its_target_ends_at_once(tmp_path, word):
     assert process.returncode == 0
 
 
+def test_the_program_of_a_worker_says_who_starts_it():
+    """Whoever finds it in a list of processes and tries it is told what is for them."""
+    command = [sys.executable, "-P", "-m", "twofold.cli.worker", "shop.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND_SECONDS, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "twofold: this program is for twofold serve --workers to start; it was given 'shop.py'\n",
+    )
+
+
 class Taken(asyncio.Protocol):
     """A connection that tells whose it is."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from twofold.cli import run_command
-from twofold.cli.failures import Exit, NotLoaded, one_line
+from twofold.cli.failures import BadUsage, Exit, NotLoaded, one_line
 from twofold.cli.serve import run_server
 from twofold.cli.target import load_target
 from twofold.errors import TransportError
@@ -80,8 +80,15 @@ def work(text: str) -> int:
 
     Args:
         text: A `Task`.
+
+    Raises:
+        BadUsage: It is none.
+        NotLoaded: The target does not lead to a server, or that cannot be served.
     """
-    task = msgspec.json.decode(text, type=Task)
+    try:
+        task = msgspec.json.decode(text, type=Task)
+    except msgspec.DecodeError as error:
+        raise BadUsage(f"this program is for twofold serve --workers to start; it was given {text!r:.80}") from error
     for each in (*task.listeners, task.control):
         os.set_inheritable(each, False)  # what a tool starts would keep the port, and hide this process's end
     parent = Parent(socket.socket(fileno=task.control))
@@ -95,4 +102,4 @@ def _serve(server: MCPServer, listeners: Sequence[socket.socket], parent: Parent
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(lambda: work(sys.argv[1])))
+    sys.exit(run_command(lambda: work(" ".join(sys.argv[1:]))))

@@ -23,7 +23,7 @@ END_SECONDS = 20.0
 TURN_CONNECTIONS = 4
 """So many are accepted in one go."""
 TURN_SECONDS = 0.001
-"""So long the next are left to other workers; one alone still takes 4,000 connections a second."""
+"""So long the next are left to other workers; one alone still takes thousands of connections a second."""
 REFUSED_SECONDS = 1.0
 """So long nothing is accepted after the system refused to hand over a connection."""
 _SERVING = b"s"
