@@ -127,7 +127,7 @@ def test_options_for_http_alone_say_what_to_add(shop, capsys, options):
     assert serve(capsys, *options) == (
         2,
         "",
-        "twofold: --path, --allow-host, --allow-origin and --stateless are for serving over HTTP; add --http",
+        "twofold: --path, --allow-host, --allow-origin, --stateless and --workers are for serving over HTTP; add --http",
     )
 
 

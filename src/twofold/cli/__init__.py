@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from twofold.cli.failures import CommandFailure, Exit, one_line
@@ -22,15 +22,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: see `Exit`.
     """
+    given = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a command here, once it is loaded
+    return run_command(lambda: _run(given))
+
+
+def run_command(work: Callable[[], int]) -> int:
+    """Do what a command does, with the streams, warnings and failures of the command line.
+
+    Args:
+        work: Gives the exit code.
+
+    Returns:
+        The exit code: what `work` gave, or that of its failure, which is told on stderr.
+    """
     _settle_streams()
     if sys.stdout is None:
         _complain("stdout is closed, so there is nowhere to write to")
         return Exit.NOT_WRITTEN
-    given = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a command here, once it is loaded
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            code = _run(given)
+            code = work()
         sys.stdout.flush()
     except CommandFailure as failure:
         _complain(str(failure))

@@ -101,9 +101,14 @@ def run_http(make: Callable[..., StreamableHTTP], **options: Unpack[RunOptions])
     host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
     check_address(host, port, is_named="allowed_hosts" in options)
     app = make(**options)
-    named = next((each for each in options.get("allowed_hosts", ()) if "*" not in each), None)
-    shown_host = None if is_loopback_host(host) or named is None else named.partition(":")[0]
+    shown_host = choose_shown_host(host, options.get("allowed_hosts", ()))
     serve_http(app, host=host, port=port, path=app.path, shown_host=shown_host, on_stopping=app.stop)
+
+
+def choose_shown_host(host: str, allowed_hosts: Sequence[str]) -> str:
+    """Choose the name that people are told: the address, or where it is a wide one a name that may be asked."""
+    named = next((each for each in allowed_hosts if "*" not in each), None)
+    return host if is_loopback_host(host) or named is None else named.partition(":")[0]
 
 
 def check_address(host: str, port: int, *, is_named: bool) -> None:

@@ -11,9 +11,9 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from email.utils import formatdate
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -50,6 +50,18 @@ PROBE_SECONDS = 30
 """So long a connection is silent before the system probes whether the peer is still there."""
 PROBES = 3
 
+Connect: TypeAlias = Callable[[], BoundedProtocol]
+
+
+class Accepting(Protocol):
+    """What accepts connections of one listening socket."""
+
+    def close(self) -> None:
+        """Accept no more, and close the socket."""
+
+
+Listen: TypeAlias = Callable[[Connect, socket.socket], Awaitable[Accepting]]
+
 
 def serve_http(
     app: AsgiApp,
@@ -83,13 +95,25 @@ def serve_http(
 
     async def serve_until(stop: asyncio.Event) -> None:
         listeners = bind(host, port, stall_seconds=(limits or HttpLimits()).stall_seconds)
-        url = _url(shown_host or host, listeners[0], path)
+        url = url_of(listeners[0], shown_host or host, path)
 
         def tell_address() -> None:
             print(f"Serving at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
 
         await serve(app, listeners, stop=stop, limits=limits, on_serving=tell_address, on_stopping=on_stopping)
 
+    run_server(serve_until)
+
+
+def run_server(serve_until: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run what serves on the fastest event loop that is installed; end the process hard if something in it would not.
+
+    Args:
+        serve_until: Given an event that the first SIGINT or SIGTERM sets.
+
+    Raises:
+        RuntimeError: Called where an event loop is running.
+    """
     if run_to_end(serve_until, make_loop=auto_loop_factory()):
         end_hard()
 
@@ -103,6 +127,7 @@ async def serve(
     on_serving: Callable[[], None] | None = None,
     on_stopping: Callable[[], None] | None = None,
     protocol: type[asyncio.Protocol] = AutoHTTPProtocol,
+    listen: Listen | None = None,
 ) -> None:
     """Serve an app on listening sockets, until `stop` is set.
 
@@ -114,6 +139,7 @@ async def serve(
         on_serving: Called when connections are accepted.
         on_stopping: Called when none is accepted any more.
         protocol: One of uvicorn's protocol classes.
+        listen: What accepts connections, if it is not the event loop's own server.
 
     Raises:
         TransportError: The app said that it cannot start.
@@ -125,7 +151,14 @@ async def serve(
             within = _within_descriptors(limits or HttpLimits())
             connect, state = _prepare(app, bounded_protocol(protocol, within), lifespan_state=lifespan.state)
             await _serve_connections(
-                connect, state, listeners, limits=within, stop=stop, on_serving=on_serving, on_stopping=on_stopping
+                connect,
+                state,
+                listeners,
+                limits=within,
+                stop=stop,
+                on_serving=on_serving,
+                on_stopping=on_stopping,
+                listen=listen or _listen,
             )
     finally:
         for each in listeners:
@@ -198,7 +231,8 @@ def _advise(error: OSError | UnicodeError) -> str:
     return f"{reason}; choose an address of this machine, such as 127.0.0.1"
 
 
-def _url(host: str, listener: socket.socket, path: str) -> str:
+def url_of(listener: socket.socket, host: str, path: str) -> str:
+    """Give the URL of an endpoint, under a name of the host that the app lets itself be asked by."""
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{listener.getsockname()[1]}{path}"
 
@@ -215,7 +249,7 @@ def _within_descriptors(limits: HttpLimits) -> HttpLimits:
 
 def _prepare(
     app: AsgiApp, protocol: type[BoundedProtocol], *, lifespan_state: dict[str, Any]
-) -> tuple[Callable[[], BoundedProtocol], ServerState]:
+) -> tuple[Connect, ServerState]:
     """Make what makes the protocol of each connection, and the record of them all."""
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
@@ -245,8 +279,12 @@ def _prepare(
     return lambda: protocol(config=config, server_state=state, app_state=lifespan_state, _loop=loop), state
 
 
+async def _listen(connect: Connect, listener: socket.socket) -> Accepting:
+    return await asyncio.get_running_loop().create_server(connect, sock=listener, backlog=BACKLOG)
+
+
 async def _serve_connections(
-    connect: Callable[[], BoundedProtocol],
+    connect: Connect,
     state: ServerState,
     listeners: Sequence[socket.socket],
     *,
@@ -254,14 +292,14 @@ async def _serve_connections(
     stop: asyncio.Event,
     on_serving: Callable[[], None] | None,
     on_stopping: Callable[[], None] | None,
+    listen: Listen,
 ) -> None:
     """Accept connections until `stop` is set, then let their requests finish."""
-    loop = asyncio.get_running_loop()
     rounds = asyncio.create_task(_make_rounds(state, limits))
     stopping = asyncio.create_task(stop.wait())
-    servers: list[asyncio.Server] = []
+    servers: list[Accepting] = []
     try:
-        servers.extend([await loop.create_server(connect, sock=each, backlog=BACKLOG) for each in listeners])
+        servers.extend([await listen(connect, each) for each in listeners])
         if on_serving is not None:
             on_serving()
         await asyncio.wait((rounds, stopping), return_when=asyncio.FIRST_COMPLETED)
