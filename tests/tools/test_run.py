@@ -122,8 +122,7 @@ async def test_whoever_holds_three_times_what_is_free_gets_no_more_and_the_next_
     workers = Workers(max_threads)
     blocked = []
     for share in shares:
-        for held in range(share):
-            blocked.append(workers.submit(lambda: release.wait(20), held=held))
+        blocked += [workers.submit(lambda: release.wait(20), held=held) for held in range(share)]
         with pytest.raises(ToolError, match=f"busy: {share} of {max_threads} threads are taken by calls of this tool"):
             workers.submit(lambda: 1, on_end=lambda: given_back.append(True), held=share)
     assert given_back == [True] * len(shares)

@@ -292,18 +292,21 @@ class StreamableHTTP:
             return
         session_id = headers.get(SESSION_ID)
         if head.is_per_request:
-            await self._answer_alone(self._connect(), head, principal, body, receive=receive, send=send, extra=extra)
+            await self._answer_alone(
+                self._connect(), head, principal, place, body, receive=receive, send=send, extra=extra
+            )
         elif self._is_stateless:
             connection = self._connect(assumed_revision=_assumed_revision(headers))
-            await self._answer_alone(connection, head, principal, body, receive=receive, send=send, extra=extra)
+            await self._answer_alone(connection, head, principal, place, body, receive=receive, send=send, extra=extra)
         elif session_id is None:
-            await self._answer_opening(head, principal, body, receive=receive, send=send, extra=extra)
+            await self._answer_opening(head, principal, place, body, receive=receive, send=send, extra=extra)
         else:
             session = self._live_sessions.find(session_id, principal)
             exchange = SessionExchange(
                 headers,
                 principal,
                 limits=self._limits,
+                admit=place.claim,
                 open_stream=session.open_stream,
                 prefers_stream=_prefers_stream(headers),
                 on_finished=place.share(),  # a call whose client has gone still counts
@@ -316,6 +319,7 @@ class StreamableHTTP:
         connection: Connection,
         head: Head,
         principal: object,
+        place: Place,
         body: bytes,
         *,
         receive: Receive,
@@ -323,14 +327,14 @@ class StreamableHTTP:
         extra: Headers,
     ) -> None:
         """Answer a message that belongs to no session."""
-        exchange = self._make_exchange(head, principal, receive, send, extra)
+        exchange = self._make_exchange(head, principal, place, receive=receive, send=send, extra=extra)
         try:
             await exchange.serve(connection, body)
         finally:
             self._forget(connection)
 
     def _make_exchange(
-        self, head: Head, principal: object, receive: Receive, send: Send, extra: Headers
+        self, head: Head, principal: object, place: Place, *, receive: Receive, send: Send, extra: Headers
     ) -> RequestExchange:
         return RequestExchange(
             head.headers,
@@ -339,17 +343,26 @@ class StreamableHTTP:
             send=send,
             extra=extra,
             limits=self._limits,
+            admit=place.claim,
             cancels=head.is_per_request,
             is_stopping=lambda: self._is_stopping,
         )
 
     async def _answer_opening(
-        self, head: Head, principal: object, body: bytes, *, receive: Receive, send: Send, extra: Headers
+        self,
+        head: Head,
+        principal: object,
+        place: Place,
+        body: bytes,
+        *,
+        receive: Receive,
+        send: Send,
+        extra: Headers,
     ) -> None:
         """Answer `initialize`, which opens a session; anything else that comes without one says what is missing."""
         session = self._live_sessions.prepare(principal)
         connection = self._connect(session=session)
-        exchange = self._make_exchange(head, principal, receive, send, extra)
+        exchange = self._make_exchange(head, principal, place, receive=receive, send=send, extra=extra)
         try:
             answer = await connection.answer(body, exchange)  # nothing that waits is served without a session
             if answer is None:
