@@ -22,11 +22,20 @@ class Places:
         Raises:
             Refusal: None is free.
         """
-        if self.taken >= self._limit:
-            error = ServerBusy(f"busy: {self.taken} {self._what}; send this one again later")
-            raise Refusal(503, error, headers=RETRY_AFTER)
+        if self.is_full:
+            raise self.refusal()
         self.taken += 1
         return Place(self)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether none is free."""
+        return self.taken >= self._limit
+
+    def refusal(self) -> Refusal:
+        """Say that none is free, and when to come again."""
+        error = ServerBusy(f"busy: {self.taken} {self._what}; send this one again later")
+        return Refusal(503, error, headers=RETRY_AFTER)
 
     def claim(self, name: str) -> None:
         """Count a place that is taken already as one of a tool's.
@@ -57,6 +66,10 @@ class Place:
         self._places = places
         self._inside = 1
         self._name: str | None = None
+
+    def is_of(self, places: Places) -> bool:
+        """Tell where it was taken."""
+        return self._places is places
 
     def claim(self, name: str) -> None:
         """Say which tool or prompt it is for; of a batch, the first one counts.
