@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lint types contracts bench clean
+.PHONY: demo test check format lint types contracts bench soak fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -25,6 +25,13 @@ types: $(STAMP)
 
 contracts: $(STAMP)
 	$(BIN)/lint-imports
+
+# Minutes, not for CI: `make soak` takes three, `make fuzz` some ten.
+soak: $(STAMP)
+	$(BIN)/python benchmarks/soak/run.py
+
+fuzz: $(STAMP)
+	TWOFOLD_FUZZ_EXAMPLES=4000 $(BIN)/python -m pytest tests/fuzz
 
 bench: $(STAMP) $(VENV)/peers/bench/.installed
 	$(VENV)/peers/bench/bin/python benchmarks/run.py
