@@ -33,7 +33,7 @@ from tests.fuzz.material import (
     no_faults,
     tool_names,
 )
-from tests.http_peer import BOTH, HttpPeer
+from tests.http_peer import BOTH, HttpPeer, HttpSession
 from tests.oracle import judge_message
 from tests.server.raw_http import RunningServer, running
 from twofold import Limits
@@ -175,6 +175,43 @@ def test_heads_that_disagree_with_their_body_are_refused_in_order(asked):
     head, body = asked
     with no_faults():
         asyncio.run(ask_app("POST", head, [body], "/mcp"))
+
+
+acts = st.one_of(
+    st.tuples(st.just("POST"), bodies, st.just({})),
+    st.tuples(st.just("POST"), messages.map(encode), st.fixed_dictionaries({}, optional={"Mcp-Session-Id": plain})),
+    st.tuples(
+        st.just("GET"), st.just(b""), st.fixed_dictionaries({}, optional={"Last-Event-ID": VALUES["Last-Event-ID"]})
+    ),
+    st.tuples(st.just("DELETE"), st.just(b""), st.just({})),
+)
+
+
+async def act_in_session(revision: str, given_acts: list[tuple[str, bytes, dict[str, str]]]) -> None:
+    async with HttpPeer(SERVER, limits=LIMITS) as http, HttpSession(http, revision) as session:
+        for method, body, head in given_acts:
+            types = {"Content-Type": "application/json", "Accept": BOTH if method == "POST" else "text/event-stream"}
+            response = http.ask(method, body, types | session.headers | head)
+            for _ in range(30):
+                await asyncio.sleep(0)
+            if not response.is_complete:  # a stream that goes on: its client goes
+                response.disconnect()
+                async with asyncio.timeout(20):
+                    await response.task
+                continue
+            sent = [response.json] if response.headers.get("content-type") == "application/json" else []
+            check_response(response.status, response.headers, response.body, sent)
+        async with HttpSession(http, revision) as another:
+            served = await another.call("echo", {"text": "still here"}).whole()
+            assert (served.status, served.json["result"]["content"][0]["text"]) == (200, "still here")
+
+
+@fuzzed(150)
+@given(st.sampled_from(HANDSHAKE), st.lists(acts, max_size=6))
+def test_whatever_is_said_in_a_session_another_one_is_served(revision, given_acts):
+    """2025-11-25, "Session Management": messages, streams and ends in any order, resumption from anywhere."""
+    with no_faults():
+        asyncio.run(act_in_session(revision, given_acts))
 
 
 @fuzzed(300)
