@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lint types contracts bench peers clean
+.PHONY: demo test check format lint types contracts bench peers soak fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -25,6 +25,13 @@ types: $(STAMP)
 
 contracts: $(STAMP)
 	$(BIN)/lint-imports
+
+# Minutes, not for CI: `make soak` takes three, `make fuzz` some ten.
+soak: $(STAMP)
+	$(BIN)/python benchmarks/soak/run.py
+
+fuzz: $(STAMP)
+	TWOFOLD_FUZZ_EXAMPLES=4000 $(BIN)/python -m pytest tests/fuzz
 
 # What is measured against what: each peer as its own installer leaves it, and one environment that holds them all.
 BENCH := $(VENV)/peers/bench

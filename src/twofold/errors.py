@@ -10,6 +10,7 @@ TwofoldError
 │  ├─ MethodNotFound           -32601
 │  ├─ InvalidParams            -32602
 │  ├─ InternalError            -32603
+│  │  └─ ServerBusy                 over HTTP with 503 and `Retry-After`
 │  ├─ HeaderMismatch           -32020
 │  ├─ MissingRequiredClientCapability  -32021
 │  └─ UnsupportedProtocolVersion  -32022
@@ -108,6 +109,10 @@ class InternalError(_CodedError):
     """The server could not do its part: a fault of its own, or more to do than it can hold."""
 
     fixed_code = -32603
+
+
+class ServerBusy(InternalError):
+    """The server has more to do than it can hold, or is about to end: nothing was begun; the same may do later."""
 
 
 class HeaderMismatch(_CodedError):

@@ -1,14 +1,16 @@
 """A peer that sends more than can be done at once: nothing is lost, nothing is deaf, memory is bounded."""
 
 import asyncio
+import gc
 import json
+import weakref
 
 import pytest
 
 from tests.peer import Peer, text_of
 from twofold import MCPServer
 from twofold.server import intake
-from twofold.server.intake import MAX_RUNNING, Intake
+from twofold.server.intake import CAREFREE_RUNNING, MAX_RUNNING, Intake
 
 
 class Throttled(Peer):
@@ -51,13 +53,24 @@ async def test_requests_beyond_the_bound_wait_and_are_all_answered_in_the_end():
     mcp, release = make_server()
     async with Throttled(mcp) as peer:
         answers = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(MAX_RUNNING + 50)]
-        late = peer.send("tools/call", peer.params({"name": "quick"}))
+        late = peer.send("tools/call", peer.params({"name": "wait"}))
         await asyncio.sleep(0)
-        assert peer.connection_itself.running == MAX_RUNNING
+        assert peer.connection_itself.running == CAREFREE_RUNNING
         assert not late.done()
         release.set()
         assert [text_of((await answer)["result"]) for answer in answers] == ["done"] * (MAX_RUNNING + 50)
-        assert text_of((await late)["result"]) == "now"
+        assert text_of((await late)["result"]) == "done"
+
+
+async def test_a_tool_of_which_many_calls_wait_holds_up_no_other():
+    """Issue 5: one slow tool never starves another, however many calls of it there are."""
+    mcp, release = make_server()
+    async with Throttled(mcp) as peer:
+        slow = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(1000)]
+        assert [text_of(await peer.call("quick")) for _ in range(100)] == ["now"] * 100
+        assert not any(answer.done() for answer in slow)
+        release.set()
+        assert [text_of((await answer)["result"]) for answer in slow] == ["done"] * 1000
 
 
 async def test_a_cancellation_is_heard_whatever_the_load():
@@ -91,11 +104,11 @@ async def test_what_cannot_even_wait_is_told_to_come_again(monkeypatch):
     mcp, release = make_server()
     monkeypatch.setattr(intake, "MAX_WAITING", 3)
     async with Throttled(mcp) as peer:
-        answers = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(MAX_RUNNING + 3)]
-        busy = await peer.send("tools/call", peer.params({"name": "quick"}))
+        answers = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(CAREFREE_RUNNING + 3)]
+        busy = await peer.send("tools/call", peer.params({"name": "wait"}))
         assert busy["error"] == {
             "code": -32603,
-            "message": f"busy: {MAX_RUNNING} requests are running and 3 wait; send this one again later",
+            "message": f"busy: {CAREFREE_RUNNING} requests are running and 3 wait; send this one again later",
         }
         release.set()
         await asyncio.gather(*answers)
@@ -151,10 +164,10 @@ async def test_a_cancellation_means_the_request_that_runs_and_not_a_second_one_o
         first = peer.send("tools/call", peer.params({"name": "wait"}), id="w0")
         for number in range(1, MAX_RUNNING):
             peer.send("tools/call", peer.params({"name": "wait"}), id=f"w{number}")
-        second = peer.send("tools/call", peer.params({"name": "quick"}), id="w0")
+        second = peer.send("tools/call", peer.params({"name": "wait"}), id="w0")
         peer.notify("notifications/cancelled", {"requestId": "w0"})
-        assert text_of((await second)["result"]) == "now"  # it got the place of the one that was cancelled
         release.set()
+        assert text_of((await second)["result"]) == "done"  # it got the place of the one that was cancelled
         assert not first.done()
 
 
@@ -202,3 +215,76 @@ async def test_what_cannot_be_read_is_answered_in_its_turn(line):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert json.loads(peer.sent[-1])["error"]["code"] in (-32700, -32600)
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+async def test_each_request_that_waits_or_comes_while_the_server_ends_is_told(has_room):
+    """Issue 5: graceful shutdown finishes or tells each running call, and what was never begun."""
+    mcp, _ = make_server()
+    async with Throttled(mcp) as peer:
+        answers = [peer.send("tools/call", peer.params({"name": "wait"})) for _ in range(CAREFREE_RUNNING + 5)]
+        await asyncio.sleep(0)
+        peer.has_room = has_room
+        closing = asyncio.create_task(peer.intake.close(grace_seconds=0.05))
+        await asyncio.sleep(0)
+        late = peer.send("tools/call", peer.params({"name": "quick"}))
+        await closing
+        told = [(await answer)["error"]["message"] for answer in [*answers, late]]
+    given_up = "the server ends: the call was given up before it had an answer"
+    not_begun = "the server ends: the request was not begun; send it to another one"
+    assert told == [given_up] * CAREFREE_RUNNING + [not_begun] * 6
+
+
+async def test_a_call_that_heeds_no_cancellation_is_answered_for_when_the_server_ends():
+    """Its client would else wait for an answer that nobody is going to send; its own, should it come, is not."""
+    mcp, heard = MCPServer("s"), asyncio.Event()
+
+    @mcp.tool()
+    async def stubborn() -> str:
+        while not heard.is_set():
+            try:
+                await heard.wait()
+            except asyncio.CancelledError:
+                pass
+        return "late"
+
+    async with Throttled(mcp) as peer:
+        answer = peer.send("tools/call", peer.params({"name": "stubborn"}))
+        await asyncio.sleep(0)
+        await peer.intake.close(grace_seconds=0.01)
+        assert (await answer)["error"]["code"] == -32603
+        sent = len(peer.sent)
+        heard.set()
+        await asyncio.sleep(0.01)
+        assert len(peer.sent) == sent
+
+
+async def test_a_batch_that_runs_when_the_server_ends_is_answered_whole():
+    """Issue 5: each of its requests is told, also those that had not begun; its notifications are owed nothing."""
+    mcp, _ = make_server()
+    async with Throttled(mcp, "2025-03-26") as peer:
+        calls = [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "wait"}} for n in range(100)]
+        batch = [*calls, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+        peer.intake.receive(json.dumps(batch).encode())
+        await asyncio.sleep(0.01)
+        await peer.intake.close(grace_seconds=0.01)
+        answers = json.loads(peer.sent[-1])
+    given_up = "the server ends: the call was given up before it had an answer"
+    assert [(each["id"], each["error"]["message"]) for each in answers] == [(n, given_up) for n in range(100)]
+
+
+async def test_a_cancelled_call_of_a_batch_is_left_out_and_leaves_nothing():
+    """JSON-RPC batches: what was taken back is not answered; a long session keeps nothing of it."""
+    mcp, release = make_server()
+    async with Throttled(mcp, "2025-03-26") as peer:
+        calls = [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "wait"}} for n in "ab"]
+        peer.intake.receive(json.dumps(calls).encode())
+        await asyncio.sleep(0.01)
+        gone = weakref.ref(peer.connection_itself._in_flight["a"])
+        peer.notify("notifications/cancelled", {"requestId": "a"})
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.sleep(0.01)
+        gc.collect()
+        assert [each["id"] for each in json.loads(peer.sent[-1])] == ["b"]
+        assert gone() is None

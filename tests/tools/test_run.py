@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from twofold.errors import InvalidDefinition, ToolError
-from twofold.tools.run import Gate, RateLimit, calls_asynchronously
+from twofold.tools.run import Gate, RateLimit, Runner, calls_asynchronously
 from twofold.tools.workers import Workers
 
 
@@ -113,6 +113,44 @@ async def test_jobs_beyond_the_threads_are_refused_and_the_slot_given_back():
     assert given_back == [True]
     release.set()
     assert await asyncio.gather(*blocked) == [True, True]
+
+
+@pytest.mark.parametrize(("max_threads", "shares"), [(16, [12, 3]), (512, [384, 96, 24, 6])])
+async def test_whoever_holds_three_times_what_is_free_gets_no_more_and_the_next_one_does(max_threads, shares):
+    """One slow tool never starves another, nor do a few of them (issue 5)."""
+    release, given_back = threading.Event(), []
+    workers = Workers(max_threads)
+    blocked = []
+    for share in shares:
+        blocked += [workers.submit(lambda: release.wait(20), held=held) for held in range(share)]
+        with pytest.raises(ToolError, match=f"busy: {share} of {max_threads} threads are taken by calls of this tool"):
+            workers.submit(lambda: 1, on_end=lambda: given_back.append(True), held=share)
+    assert given_back == [True] * len(shares)
+    assert await workers.submit(lambda: "now") == "now"
+    release.set()
+    assert await asyncio.gather(*blocked) == [True] * sum(shares)
+
+
+async def test_a_tool_whose_threads_all_hang_leaves_room_for_another():
+    """The share is counted by the threads that have not ended, be their calls long given up."""
+    release = threading.Event()
+    workers = Workers(max_threads=4)
+
+    def make(function, name):
+        gate = Gate(name, max_concurrency=None, rate_limit=None)
+        return Runner(function, name, False, None, lambda value: value, gate, workers)
+
+    slow, quick = make(lambda: release.wait(20), "slow"), make(lambda: "now", "quick")
+    calls = [asyncio.create_task(slow.run((), {})) for _ in range(20)]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()  # the 17 that were refused have ended
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(each) for each in outcomes] == [asyncio.CancelledError] * 3 + [ToolError] * 17
+    with pytest.raises(ToolError, match="3 of 4 threads are taken by calls of this tool"):
+        await slow.run((), {})
+    assert await quick.run((), {}) == ("now", True)
+    release.set()
 
 
 async def test_many_jobs_one_after_the_other_need_few_threads():

@@ -106,6 +106,17 @@ def _find_surrogate(value: Json, path: str) -> tuple[str, str] | None:
     return next((found for found in inner if found is not None), None)
 
 
+def is_request(line: bytes) -> bool:
+    """Tell what asks for an answer: a request or a batch. What cannot be read is neither."""
+    if line.lstrip()[:1] == b"[":
+        return True
+    try:
+        message = decode_message(line)
+    except ProtocolError:
+        return False
+    return bool(message.method) and message.id is not msgspec.UNSET
+
+
 def decode_batch(line: bytes) -> list[bytes]:
     """Split a JSON array into its elements' bytes.
 

@@ -54,6 +54,8 @@ _ID_TYPES = (int, str)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 CANCEL_SECONDS = 1.0
 """So long a cancelled call may take to clean up while the server ends."""
+BATCH = "["
+"""Counts as the name of what runs in batches; no tool can have it."""
 
 _decode_call = msgspec.json.Decoder(Call).decode
 _decode_params = msgspec.json.Decoder(Params).decode
@@ -90,6 +92,8 @@ class Request(msgspec.Struct, frozen=True):
 
 
 Work: TypeAlias = Callable[[], Awaitable[list[bytes]]]
+Pending: TypeAlias = tuple[RequestId, str, Work]
+"""Work that is to be done for a request, and the name of its tool or prompt; empty where it is for none."""
 Handler: TypeAlias = Callable[["Connection", Request], bytes | Work]
 """Gives the result's bytes, or work that will, in parts, in a task of its own."""
 
@@ -134,7 +138,7 @@ class Connection:
         self.log_level: LogLevel | None = None
         self.subscriptions: dict[RequestId, Subscription] = {}
         self._in_flight: dict[RequestId, asyncio.Task[Any]] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], tuple[RequestId | None, str, Exchange]] = {}
         self._stopped: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -158,25 +162,31 @@ class Connection:
             exchange: Its way back; None where everything goes to the connection's writer.
         """
         exchange = exchange or self._lines
-        if _is_batch(line):
-            self._spawn(self._respond_to_batch(line, exchange), None, exchange)
+        if is_batch(line):
+            self._spawn(self._respond_to_batch(line, exchange), None, exchange, name=BATCH)
             return
         pending = self._open(line, exchange)
         if pending is None or isinstance(pending, Answer):
             exchange.finish(pending)
         else:
-            request_id, work = pending
-            self._spawn(self._respond(request_id, work, exchange), request_id, exchange)
+            request_id, name, work = pending
+            self._spawn(self._respond(request_id, work, exchange), request_id, exchange, name=name)
 
     async def answer(self, line: bytes, exchange: Exchange | None = None) -> Answer | None:
         """Take one line and give back the answer to it, or None if none is owed; the work is done in this task."""
         exchange = exchange or self._lines
-        if _is_batch(line):
+        if is_batch(line):
             return await self._answer_batch(line, exchange)
         pending = self._open(line, exchange)
         if pending is None or isinstance(pending, Answer):
             return pending
-        return await self._complete(*pending, exchange)
+        request_id, _, work = pending
+        return await self._complete(request_id, work, exchange)
+
+    def running_of(self, name: str) -> int:
+        """Tell how many requests of a tool or prompt, or of `BATCH`, are being worked on; asked only under load."""
+        running = sum(name == each for _, each, _ in self._tasks.values())
+        return running + self._running_in_batches if name == BATCH else running
 
     def is_running(self, request_id: object) -> bool:
         """Tell whether a request of this id is being worked on."""
@@ -239,10 +249,14 @@ class Connection:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CANCEL_SECONDS)
+        for task, (request_id, _, exchange) in list(
+            self._tasks.items()
+        ):  # what heeds no cancellation: its peer is told
+            if request_id is not None and self._in_flight.get(request_id) is task:
+                del self._in_flight[request_id]  # from now on its own answer is not wanted
+                exchange.finish(self._give_up(request_id))
 
-    def _open(
-        self, line: bytes, exchange: Exchange, *, in_batch: bool = False
-    ) -> Answer | tuple[RequestId, Work] | None:
+    def _open(self, line: bytes, exchange: Exchange, *, in_batch: bool = False) -> Answer | Pending | None:
         """Read a line as far as its handler: an answer, work that will give one, or nothing."""
         try:
             call: Call | None = _decode_call(line)
@@ -255,13 +269,16 @@ class Connection:
             codec = self._accept(call, exchange, in_batch=in_batch)
             request = Request(request_id, call.method, call.params, line, codec, exchange)
             result = self.handlers[call.method](self, request)
+            name = call.params.name
+            if name and not isinstance(result, bytes):
+                exchange.admit(name)
         except ProtocolError as error:
             return Answer(encode_error(request_id, error), error)
         except Exception:  # noqa: BLE001 - the connection loop: one request's fault must not swallow the next ones
             return self._answer_fault(request_id, call.method)
         if isinstance(result, bytes):
             return Answer(encode_result(request_id, result))
-        return request_id, result
+        return request_id, name, result
 
     def _open_other(self, line: bytes, exchange: Exchange) -> Answer | None:
         """Read what is no request, or none that can be served: its faults are named one by one."""
@@ -386,18 +403,23 @@ class Connection:
             if task is None or task in self._stopped or exchange.is_taken_back:
                 raise
             task.uncancel()
-            if self._is_closing or exchange.is_ending:
-                told = InternalError("the server ends: the call was given up before it had an answer")
-                answer = Answer(encode_error(request_id, told), told)
+            if self._ends(exchange):
+                answer = self._give_up(request_id)
             else:  # nobody outside did: the tool cancelled the task it runs in
                 answer = self._answer_fault(request_id, "a request that cancelled itself")
         except Exception:  # noqa: BLE001 - the connection loop: whoever asked is answered
             answer = self._answer_fault(request_id, "a request")
         finally:
+            self._stopped.discard(task)  # of a batch, nobody else would
             is_wanted = self._in_flight.get(request_id) is task
             if is_wanted:
                 del self._in_flight[request_id]
         return answer if is_wanted else None
+
+    @staticmethod
+    def _give_up(request_id: RequestId) -> Answer:
+        told = InternalError("the server ends: the call was given up before it had an answer")
+        return Answer(encode_error(request_id, told), told)
 
     def _answer_fault(self, request_id: RequestId, what: str) -> Answer:
         reference = os.urandom(4).hex()
@@ -430,11 +452,20 @@ class Connection:
         places = asyncio.Semaphore(BATCH_PLACES)
         taken = min(len(elements), BATCH_PLACES) - 1  # the batch's own task counts as one already
         self._running_in_batches += taken
+        tasks = [self._loop.create_task(self._answer_element(each, exchange, places)) for each in elements]
         try:
-            answers = await asyncio.gather(*(self._answer_element(each, exchange, places) for each in elements))
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            for each in tasks:
+                each.cancel()
+            await asyncio.wait(tasks)
+            task = asyncio.current_task(self._loop)
+            if task is None or not self._ends(exchange):
+                raise
+            task.uncancel()  # each of its requests was told
         finally:
             self._running_in_batches -= taken
-        owed = [answer.body for answer in answers if answer is not None]
+        owed = [answer.body for answer in (each.result() for each in tasks) if answer is not None]
         return Answer(b"[" + b",".join(owed) + b"]") if owed else None
 
     async def _answer_element(self, element: bytes, exchange: Exchange, places: asyncio.Semaphore) -> Answer | None:
@@ -444,11 +475,28 @@ class Connection:
                 pending = self._open(element, exchange, in_batch=True)
                 if pending is None or isinstance(pending, Answer):
                     return pending
-                return await self._complete(*pending, exchange)
+                request_id, _, work = pending
+                return await self._complete(request_id, work, exchange)
         except asyncio.CancelledError:
-            return None
+            return self._give_up_element(element) if self._ends(exchange) else None
 
-    def _spawn(self, work: Coroutine[Any, Any, None], request_id: RequestId | None, exchange: Exchange) -> None:
+    def _give_up_element(self, element: bytes) -> Answer | None:
+        """Answer what had not begun when the server ended; a notification is owed nothing."""
+        try:
+            message = decode_message(element)
+        except ProtocolError as error:
+            return self._refuse(recover_id(element), error)
+        if not message.method or not isinstance(message.id, int | str):
+            return None
+        return self._give_up(message.id)
+
+    def _ends(self, exchange: Exchange) -> bool:
+        """Tell whether a cancellation comes from the server's own end."""
+        return self._is_closing or exchange.is_ending
+
+    def _spawn(
+        self, work: Coroutine[Any, Any, None], request_id: RequestId | None, exchange: Exchange, *, name: str
+    ) -> None:
         if asyncio.current_task(self._loop) is None:  # a transport calls, not a client in this process
             task = start_task(work, self._loop)
             if task.done():
@@ -458,11 +506,11 @@ class Connection:
             task = self._loop.create_task(work)
             if request_id is not None:  # else it does so itself, being begun
                 self._in_flight[request_id] = task
-        self._tasks.add(task)
+        self._tasks[task] = request_id, name, exchange
         task.add_done_callback(partial(self._end_task, exchange))
 
     def _end_task(self, exchange: Exchange, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         self._stopped.discard(task)
         if self.on_ended is not None:
             self.on_ended()
@@ -499,7 +547,8 @@ async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
     task.uncancel()
 
 
-def _is_batch(line: bytes) -> bool:
+def is_batch(line: bytes) -> bool:
+    """Tell a batch from a message, by its first byte."""
     return line.lstrip()[:1] == b"["
 
 

@@ -18,6 +18,9 @@ END_SECONDS = 1.0
 """So long what is left at the end may take before the process ends without it."""
 MAX_LOG_RECORDS = 1000
 """Records that wait for a slow reader of stderr; later ones are dropped, and counted."""
+MAX_LOG_TRACES = 20
+"""Of these, so many keep a trace, and with it every frame and local variable of a call that failed: one that recursed
+to its limit has a thousand. Formatting them at once would hold up the event loop instead."""
 
 _logger = logging.getLogger("twofold")
 # "asyncio" tells of tasks that tools left behind, "uvicorn.error" of what an HTTP peer did wrong.
@@ -119,6 +122,7 @@ class _LogThread:
     def __init__(self) -> None:
         self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(MAX_LOG_RECORDS)
         self._dropped = 0
+        self._traces = 0
         self._thread = threading.Thread(target=self._write, name="twofold-log", daemon=True)
 
     def __enter__(self) -> "_LogThread":
@@ -140,8 +144,12 @@ class _LogThread:
         return not self._thread.is_alive()
 
     def _take(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and self._traces >= MAX_LOG_TRACES:
+            record.msg, record.args = f"{record.getMessage()} (its trace was left out: the log is behind)", None
+            record.exc_info = None
         try:
             self._records.put_nowait(record)
+            self._traces += bool(record.exc_info)
         except queue.Full:
             self._dropped += 1
         return False
@@ -149,6 +157,8 @@ class _LogThread:
     def _write(self) -> None:
         while (record := self._records.get()) is not None:
             logging.getLogger(record.name).callHandlers(record)
+            self._traces -= bool(record.exc_info)  # two threads may miscount by a few, which is no matter
+            del record  # while it waits for the next one, nothing of the last one is kept
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 text = f"{dropped} log records were dropped: stderr was not read"

@@ -307,6 +307,9 @@ async def _serve_connections(
             rounds.result()  # it has no end but a fault
     finally:
         stopping.cancel()
+        # Every answer is the last one on its connection from now on, so that none is closed just as its client asks.
+        state.default_headers.append((b"connection", b"close"))
+        await asyncio.sleep(LOOK_SECONDS)  # who is connected already is accepted, or the system would reset it
         for server in servers:
             server.close()
         if on_stopping is not None:
@@ -320,7 +323,7 @@ async def _make_rounds(state: ServerState, limits: HttpLimits) -> None:
     loop = asyncio.get_running_loop()
     interval = min(ROUND_SECONDS, limits.shortest_seconds / 4)
     while True:
-        state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        state.default_headers[:1] = [(b"date", formatdate(usegmt=True).encode())]
         now = loop.time()
         for connection in _bounded(state):
             connection.check_deadlines(now)
@@ -333,10 +336,10 @@ async def _finish(state: ServerState, grace_seconds: float) -> None:
     end = loop.time() + grace_seconds
     is_told = False
     while (state.connections or state.tasks) and loop.time() < end:
+        await asyncio.sleep(LOOK_SECONDS)  # before the first are closed, too: what has come in time is read
         for connection in _bounded(state):
             if not connection.transport.is_closing():
                 connection.shutdown()
-        await asyncio.sleep(LOOK_SECONDS)
         if state.tasks and not is_told:
             is_told = True
             logger.warning(
@@ -351,6 +354,7 @@ async def _finish(state: ServerState, grace_seconds: float) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=END_SECONDS)
     for connection in _bounded(state):
+        connection.tell_end()
         connection.drop()
 
 

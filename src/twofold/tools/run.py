@@ -67,6 +67,11 @@ class Gate:
         self._tokens = float(rate_limit.calls) if rate_limit else 0.0
         self._counted_at = clock()
 
+    @property
+    def running(self) -> int:
+        """How many slots are taken."""
+        return self._running
+
     def enter(self) -> None:
         """Take a slot.
 
@@ -177,7 +182,8 @@ class Runner(msgspec.Struct, frozen=True):
 
     async def _run_sync(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
         # The slot stays taken until the thread has ended, even if nobody waits for it any more.
-        value, is_finished = await self.workers.submit(partial(self._work, args, kwargs), on_end=self.gate.leave)
+        work, held = partial(self._work, args, kwargs), self.gate.running - 1
+        value, is_finished = await self.workers.submit(work, on_end=self.gate.leave, held=held)
         if is_finished:
             return value, True
         self.gate.resume()  # a sync wrapper round an async function: what it gave still has to run

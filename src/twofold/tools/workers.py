@@ -11,7 +11,7 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -20,6 +20,9 @@ from twofold.errors import ToolError
 MAX_THREADS = 512
 """A bound on blocked tools, not on speed: twice as many as calls run at once, so that only threads whose calls
 were given up, and never ended, can use them up."""
+SHARE = 3
+"""A tool gets threads as long as it holds fewer than so many times what is free: one that hangs ends with three
+quarters of them, the next with three quarters of what that left. Only a handful that hang take everything."""
 
 
 class _Job(msgspec.Struct, frozen=True):
@@ -45,19 +48,25 @@ class Workers:
         """How many threads have been started; none ends before the process."""
         return self._count
 
-    def submit(self, run: Callable[[], Any], *, on_end: Callable[[], None] | None = None) -> asyncio.Future[Any]:
+    def submit(
+        self, run: Callable[[], Any], *, on_end: Callable[[], None] | None = None, held: int = 0
+    ) -> asyncio.Future[Any]:
         """Run something in a thread, in a copy of the caller's context variables.
 
         Args:
             run: Called without arguments.
             on_end: Called on the event loop when `run` has really ended, even if nobody waits any more.
+            held: How many threads whoever asks holds already; beyond its share it gets no more.
 
         Returns:
             A future of its outcome. Cancelling it drops the outcome; the thread goes on to its end.
 
         Raises:
-            ToolError: Every thread is taken by something that does not end.
+            ToolError: Every thread, or the whole share, is taken by something that does not end.
         """
+        free = self._max_threads - self._count + len(self._idle)
+        if free and held >= SHARE * free:
+            self._refuse(f"{held} of {self._max_threads} threads are taken by calls of this tool", on_end)
         try:
             self._idle.pop()
         except IndexError:
@@ -76,12 +85,14 @@ class Workers:
             except RuntimeError:  # the system has no more threads
                 can_start = False
         if not can_start:
-            if on_end is not None:
-                on_end()
-            raise ToolError(
-                f"the server is busy: all {self._count} threads are taken by calls that have not ended; try again later"
-            )
+            self._refuse(f"all {self._count} threads are taken by calls", on_end)
         self._count += 1
+
+    @staticmethod
+    def _refuse(taken: str, on_end: Callable[[], None] | None) -> NoReturn:
+        if on_end is not None:
+            on_end()
+        raise ToolError(f"the server is busy: {taken} that have not ended; try again later")
 
     def _work(self) -> None:
         while True:

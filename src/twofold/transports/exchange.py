@@ -57,6 +57,14 @@ class Exchange(Writer, Protocol):
         """Whether whoever serves is about to end, so that a cancellation comes from there."""
         ...
 
+    def admit(self, name: str) -> None:
+        """Let a call of this tool or prompt begin.
+
+        Raises:
+            ServerBusy: Others of the same name have taken all that one may have.
+        """
+        ...
+
     def finish(self, answer: Answer | None) -> None:
         """Send the answer; None if none is owed."""
         ...
@@ -97,6 +105,9 @@ class LineExchange(msgspec.Struct, frozen=True):
     def is_ending(self) -> bool:
         """Whether whoever serves is about to end: the connection would be closed."""
         return False
+
+    def admit(self, name: str) -> None:
+        """Let it begin: whoever hands lines on has counted before."""
 
     def finish(self, answer: Answer | None) -> None:
         """Send the answer."""

@@ -6,6 +6,7 @@ Source: MCP 2026-07-28, stdio transport. The server must write nothing but messa
 import asyncio
 import contextlib
 import os
+import select
 import stat
 import sys
 import threading
@@ -20,6 +21,8 @@ MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """A longer line is refused, so that a peer cannot take all memory with one."""
 GRACE_SECONDS = 2.0
 """After the peer has closed its end, so long may running calls go on. Clients wait about as long before they kill."""
+LAST_LOOK_SECONDS = 0.5
+"""So long what a peer has sent meanwhile is still taken, and refused, before the end."""
 _READ_BYTES = 64 * 1024
 """At once: more would have the allocator ask the system for memory, and give it back, with every read."""
 _LARGE_BYTES = 256 * 1024
@@ -275,6 +278,15 @@ def _can_be_polled(fd: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
+def has_input(fd: int) -> bool:
+    """Tell whether something waits to be read; not known on Windows."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(event & select.POLLIN for _, event in poll.poll(0))
+
+
 def _is_stderr(fd: int) -> bool:
     """Tell whether a stream of messages is stderr too (`2>&1`, one socket for all), which must stay blocking."""
     return os.path.sameopenfile(fd, 2)
@@ -425,8 +437,18 @@ async def serve_lines(streams: Streams, connect: Callable[[LineWriter], Receiver
             if last is not None:
                 take(last)
     finally:
-        for task in (reading, *others):
+        for task in others:
             task.cancel()
+        await receiver.close(grace_seconds=GRACE_SECONDS)  # what comes meanwhile is still read: it is refused
+        await _read_on(streams.input_fd, reading, valve)
+        reading.cancel()
         await asyncio.gather(reading, *others, return_exceptions=True)
-        await receiver.close(grace_seconds=GRACE_SECONDS)
         await writer.close(grace_seconds=GRACE_SECONDS)
+
+
+async def _read_on(fd: int, reading: asyncio.Task[None], valve: _Valve) -> None:
+    """Read what is there already, within a bound: a request that was sent in time is told that the server ends."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + LAST_LOOK_SECONDS
+    while not reading.done() and valve.is_open.is_set() and has_input(fd) and loop.time() < end:  # noqa: ASYNC110 - no event tells that nothing is left
+        await asyncio.sleep(0)

@@ -54,6 +54,7 @@ def serve_request(
         send=send or response.send,
         extra=[(b"vary", b"Origin")],
         limits=limits,
+        admit=lambda name: None,
         cancels=cancels,
         is_stopping=is_stopping,
     )
@@ -74,6 +75,7 @@ class InSession:
             {},
             None,
             limits=limits,
+            admit=lambda name: None,
             open_stream=self._open_stream,
             prefers_stream=prefers_stream,
             on_finished=self._finish,
@@ -677,6 +679,7 @@ async def test_a_fault_of_sending_in_the_middle_of_a_stream_is_raised_to_the_asg
         send=send,
         extra=(),
         limits=Limits(),
+        admit=lambda name: None,
         cancels=True,
         is_stopping=lambda: False,
     )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from twofold.errors import ServerBusy
 from twofold.transports.http.places import Places
 from twofold.transports.http.reply import Refusal
 
@@ -39,3 +40,38 @@ def test_a_shared_place_is_free_when_everybody_has_left():
         leave()
         taken.append(places.taken)
     assert taken == [2, 2, 1, 0]
+
+
+def test_one_tool_gets_three_quarters_of_the_places_and_the_next_one_still_some():
+    """Issue 5: one slow tool never starves another; what it is refused takes no place, and a place left is free."""
+    places = Places(16, "requests are running")
+    slow = [places.take() for _ in range(12)]
+    for place in slow:
+        place.claim("slow")
+    refused = places.take()
+    with pytest.raises(ServerBusy) as caught:
+        refused.claim("slow")
+    assert caught.value.message == "busy: 13 requests are running, 12 of 'slow'; send this one again later"
+    refused.leave()
+    for _ in range(3):
+        places.take().claim("other")
+    with pytest.raises(ServerBusy):
+        places.take().claim("slow")
+    assert (places.taken, places.by_name) == (16, {"slow": 12, "other": 3})
+    for place in slow:
+        place.leave()
+    assert (places.taken, places.by_name) == (4, {"other": 3})
+
+
+def test_a_place_counts_for_the_first_tool_that_is_called_in_it():
+    """A batch takes one place, whatever is called in it."""
+    places = Places(2, "requests are running")
+    place = places.take()
+    place.claim("first")
+    place.claim("second")
+    assert places.by_name == {"first": 1}
+    end = place.share()
+    place.leave()
+    assert places.by_name == {"first": 1}
+    end()
+    assert (places.taken, places.by_name) == (0, {})

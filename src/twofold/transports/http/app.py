@@ -10,6 +10,7 @@ from typing import Any
 
 from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
 from twofold.protocol.headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
+from twofold.protocol.jsonrpc import is_request
 from twofold.transports.http.asgi import Receive, Scope, Send
 from twofold.transports.http.authorization import (
     Authorize,
@@ -49,6 +50,8 @@ logger = logging.getLogger("twofold")
 
 GRACE_SECONDS = 4.5
 """So long running calls of sessions may go on when the application is about to end; then each is told."""
+MAX_NOTICE_BYTES = 4096
+"""A message of a session that is no longer may be a notification, which is heard whatever the load."""
 _UNSAID = b"2025-03-26"
 """The revision of a client that sends no `MCP-Protocol-Version`, where no session says which."""
 
@@ -108,6 +111,7 @@ class StreamableHTTP:
         self._connections: set[Connection] = set()
         self._requests = Places(limits.requests, "requests are running")
         self._streams = Places(limits.streams, "streams are open")
+        self._notices = Places(limits.requests, "notifications are being read")
         self._is_stopping = False
         self._ending: asyncio.Task[None] | None = None
 
@@ -184,7 +188,7 @@ class StreamableHTTP:
             if head.path not in self._paths:
                 await self._answer_elsewhere(head, send, extra)
                 return
-            place = (self._streams if _only_waits(head) else self._requests).take()
+            place = self._places_for(head).take()
             try:
                 await self._answer_endpoint(head, place, receive=receive, send=send, extra=extra)
             finally:
@@ -192,6 +196,12 @@ class StreamableHTTP:
         except Refusal as refusal:
             logger.info("a request was refused with %d: %s", refusal.status, refusal)
             await send_refusal(send, refusal, headers=extra, http_version=scope.get("http_version", "1.1"))
+
+    def _places_for(self, head: Head) -> Places:
+        """Choose where a request takes its place; what may take a call back, or end a session, always finds one."""
+        if _only_waits(head):
+            return self._streams
+        return self._notices if self._requests.is_full and _may_be_notice(head) else self._requests
 
     def _check_caller(self, head: Head) -> Headers:
         """Check host and origin before anything else; gives the headers that let a web page read the answer."""
@@ -292,18 +302,23 @@ class StreamableHTTP:
             return
         session_id = headers.get(SESSION_ID)
         if head.is_per_request:
-            await self._answer_alone(self._connect(), head, principal, body, receive=receive, send=send, extra=extra)
+            await self._answer_alone(
+                self._connect(), head, principal, place, body, receive=receive, send=send, extra=extra
+            )
         elif self._is_stateless:
             connection = self._connect(assumed_revision=_assumed_revision(headers))
-            await self._answer_alone(connection, head, principal, body, receive=receive, send=send, extra=extra)
+            await self._answer_alone(connection, head, principal, place, body, receive=receive, send=send, extra=extra)
         elif session_id is None:
-            await self._answer_opening(head, principal, body, receive=receive, send=send, extra=extra)
+            await self._answer_opening(head, principal, place, body, receive=receive, send=send, extra=extra)
         else:
             session = self._live_sessions.find(session_id, principal)
+            if place.is_of(self._notices) and is_request(body):
+                raise self._requests.refusal()
             exchange = SessionExchange(
                 headers,
                 principal,
                 limits=self._limits,
+                admit=place.claim,
                 open_stream=session.open_stream,
                 prefers_stream=_prefers_stream(headers),
                 on_finished=place.share(),  # a call whose client has gone still counts
@@ -316,6 +331,7 @@ class StreamableHTTP:
         connection: Connection,
         head: Head,
         principal: object,
+        place: Place,
         body: bytes,
         *,
         receive: Receive,
@@ -323,14 +339,14 @@ class StreamableHTTP:
         extra: Headers,
     ) -> None:
         """Answer a message that belongs to no session."""
-        exchange = self._make_exchange(head, principal, receive, send, extra)
+        exchange = self._make_exchange(head, principal, place, receive=receive, send=send, extra=extra)
         try:
             await exchange.serve(connection, body)
         finally:
             self._forget(connection)
 
     def _make_exchange(
-        self, head: Head, principal: object, receive: Receive, send: Send, extra: Headers
+        self, head: Head, principal: object, place: Place, *, receive: Receive, send: Send, extra: Headers
     ) -> RequestExchange:
         return RequestExchange(
             head.headers,
@@ -339,17 +355,26 @@ class StreamableHTTP:
             send=send,
             extra=extra,
             limits=self._limits,
+            admit=place.claim,
             cancels=head.is_per_request,
             is_stopping=lambda: self._is_stopping,
         )
 
     async def _answer_opening(
-        self, head: Head, principal: object, body: bytes, *, receive: Receive, send: Send, extra: Headers
+        self,
+        head: Head,
+        principal: object,
+        place: Place,
+        body: bytes,
+        *,
+        receive: Receive,
+        send: Send,
+        extra: Headers,
     ) -> None:
         """Answer `initialize`, which opens a session; anything else that comes without one says what is missing."""
         session = self._live_sessions.prepare(principal)
         connection = self._connect(session=session)
-        exchange = self._make_exchange(head, principal, receive, send, extra)
+        exchange = self._make_exchange(head, principal, place, receive=receive, send=send, extra=extra)
         try:
             answer = await connection.answer(body, exchange)  # nothing that waits is served without a session
             if answer is None:
@@ -399,6 +424,14 @@ def _only_waits(head: Head) -> bool:
     """Tell what costs nothing but a connection: streams of changes, by what their head says."""
     is_listening = head.is_per_request and head.headers.get(METHOD) == b"subscriptions/listen"  # the body has to agree
     return head.method == "GET" or is_listening
+
+
+def _may_be_notice(head: Head) -> bool:
+    """Tell what may say something about a session rather than ask for work: a small message, or DELETE."""
+    if head.is_per_request or SESSION_ID not in head.headers:
+        return False
+    size = head.headers.get(b"content-length", b"")
+    return head.method == "DELETE" or (size.isdigit() and len(size) < 9 and int(size) <= MAX_NOTICE_BYTES)
 
 
 def _assumed_revision(headers: dict[bytes, bytes]) -> str:

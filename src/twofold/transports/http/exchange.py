@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
-from twofold.errors import HeaderMismatch, UnsupportedProtocolVersion
+from twofold.errors import HeaderMismatch, ServerBusy, UnsupportedProtocolVersion
 from twofold.transports.exchange import Answer
 from twofold.transports.http.asgi import Receive, Send
 from twofold.transports.http.limits import Limits
@@ -55,6 +55,8 @@ async def _watch_until_gone(receive: Receive, on_gone: Callable[[], object]) -> 
 
 def _status_in_session(answer: Answer) -> int:
     """Tell the status of an answer in a session: never 404, which would say that the session is gone."""
+    if isinstance(answer.error, ServerBusy):
+        return 503
     is_refused = answer.is_unreadable or isinstance(answer.error, HeaderMismatch | UnsupportedProtocolVersion)
     return 400 if is_refused else 200
 
@@ -69,6 +71,7 @@ class RequestExchange:
         send: The ASGI callable.
         extra: More headers of the answer.
         limits: Times and bounds.
+        admit: Lets a call of a tool begin, or raises.
         cancels: A client that closes the connection takes the request back.
         is_stopping: Tells whether the application is about to end.
     """
@@ -82,6 +85,7 @@ class RequestExchange:
         send: Send,
         extra: Headers,
         limits: Limits,
+        admit: Callable[[str], None],
         cancels: bool,
         is_stopping: Callable[[], bool],
     ) -> None:
@@ -91,6 +95,7 @@ class RequestExchange:
         self._send = send
         self._extra = extra
         self._limits = limits
+        self.admit = admit
         self._cancels = cancels
         self._is_stopping = is_stopping
         self._stream: EventStream | None = None
@@ -224,6 +229,7 @@ class SessionExchange:
         principal: Who asks.
         headers: What came with it.
         limits: Times and bounds.
+        admit: Lets a call of a tool begin, or raises.
         open_stream: Opens a stream in the session; told whether a client is about to read it.
         prefers_stream: The client names event streams before JSON in what it accepts.
         on_finished: Called once when the work is done.
@@ -235,6 +241,7 @@ class SessionExchange:
         principal: object,
         *,
         limits: Limits,
+        admit: Callable[[str], None],
         open_stream: Callable[[bool], EventStream],
         prefers_stream: bool,
         on_finished: Callable[[], None],
@@ -242,6 +249,7 @@ class SessionExchange:
         self.headers = headers
         self.principal = principal
         self._limits = limits
+        self.admit = admit
         self._open_in_session = open_stream
         self._prefers_stream = prefers_stream
         self._on_finished = on_finished
@@ -275,7 +283,8 @@ class SessionExchange:
         """Send the answer; a second one is none."""
         if self._is_finished:
             return
-        if answer is not None and self._prefers_stream and not answer.is_unreadable:
+        is_refused = answer is not None and (answer.is_unreadable or isinstance(answer.error, ServerBusy))
+        if answer is not None and self._prefers_stream and not is_refused:
             self._open_stream()
         self._is_finished = True
         self._on_finished()

@@ -10,6 +10,7 @@ from twofold.errors import (
     MissingRequiredClientCapability,
     ParseError,
     ProtocolError,
+    ServerBusy,
     UnsupportedProtocolVersion,
 )
 from twofold.protocol.jsonrpc import encode_error
@@ -23,6 +24,8 @@ STREAM_HEADERS: Headers = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),  # a proxy that gathers events before it passes them on defeats them
 )
+RETRY_AFTER: Headers = ((b"retry-after", b"1"),)
+"""With 503: places are free again as soon as a call has ended."""
 
 _STATUSES = {
     ParseError.fixed_code: 400,
@@ -55,7 +58,9 @@ class Refusal(Exception):
 
 def status_of(error: ProtocolError | None) -> int:
     """Tell the status of an answer of revision 2026-07-28: errors of the protocol have their own."""
-    return 200 if error is None else _STATUSES.get(error.code, 200)
+    if error is None:
+        return 200
+    return 503 if isinstance(error, ServerBusy) else _STATUSES.get(error.code, 200)
 
 
 async def send_json(
@@ -65,8 +70,10 @@ async def send_json(
     status: int = 200,
     headers: Headers = (),
 ) -> None:
-    """Answer with one JSON object."""
+    """Answer with one JSON object; 503 says when to come again."""
     fields = [(b"content-type", JSON_TYPE), (b"content-length", b"%d" % len(body)), *headers]
+    if status == 503 and not any(name == b"retry-after" for name, _ in headers):
+        fields += RETRY_AFTER
     await send({"type": "http.response.start", "status": status, "headers": fields})
     await send({"type": "http.response.body", "body": body})
 

@@ -126,6 +126,11 @@ class BoundedProtocol(_UvicornProtocol):
         """Take no further request: the one that is being answered is the last."""
         self._is_ending = True
 
+    def tell_end(self) -> None:
+        """Answer for a request that nobody answers, if no answer has begun."""
+        if self._is_answering and not self.cycle.response_started and not self._wire.is_closing():
+            self._refuse(RequestRefused(503, "the server ends: the request was given up before it had an answer"))
+
     def check_deadlines(self, now: float) -> None:
         """Close the connection if the peer has kept it waiting for too long; called in equal intervals.
 
