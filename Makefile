@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lint types contracts bench peers clean
+.PHONY: demo test check format lint types contracts bench report guard peers clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -32,6 +32,12 @@ BENCHED := $(foreach peer,bench twofold mcp-2 fastmcp node/runtime node/server-2
 
 bench: $(BENCHED)
 	$(BENCH)/bin/python benchmarks/run.py
+
+report: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/report.py benchmarks/results/last.json
+
+guard: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/guard.py
 
 peers: $(BENCHED)
 
