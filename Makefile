@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lint types contracts bench peers soak fuzz clean
+.PHONY: demo test check format lint types contracts bench report guard peers soak fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -39,6 +39,12 @@ BENCHED := $(foreach peer,bench twofold mcp-2 fastmcp node/runtime node/server-2
 
 bench: $(BENCHED)
 	$(BENCH)/bin/python benchmarks/run.py
+
+report: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/report.py benchmarks/results/last.json
+
+guard: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/guard.py
 
 peers: $(BENCHED)
 

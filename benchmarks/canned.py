@@ -1,9 +1,11 @@
 """A server over stdio that gives canned bytes, with the request's id put in: a floor, and what clients are measured on.
 
-Run as `canned.py FILE`: JSON of method or tool name → result, made by a real server beforehand.
+Run as `canned.py FILE [CORE]`: JSON of method or tool name → result, made by a real server beforehand; and the core to
+run on, where it is another than its parent's.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
@@ -43,6 +45,8 @@ async def make_canned(names: Iterable[str]) -> str:
 
 def main() -> None:
     """Answer every request until stdin ends."""
+    if len(sys.argv) > 2:
+        os.sched_setaffinity(0, {int(sys.argv[2])})
     results = {name: text.encode() for name, text in json.loads(Path(sys.argv[1]).read_text()).items()}
     decode = msgspec.json.Decoder(Request).decode
     out = sys.stdout.buffer

@@ -10,8 +10,9 @@ from typing import Any
 
 from canned import make_canned
 from figures import Figures, add_turn
+from in_process import spare_collector
 from peers import REVISION, arguments_of, expected_value, python_of
-from processes import read_busy_seconds
+from processes import CORES, load_on_first_core, read_busy_seconds
 
 LAYER = "client"
 SECONDS_A_TURN = 0.4
@@ -24,12 +25,14 @@ def measure(figures: Figures, *, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         canned = Path(folder) / "canned.json"
         canned.write_text(asyncio.run(make_canned(PAYLOADS)))
-        asyncio.run(_measure(figures, canned, rounds=rounds))
+        with load_on_first_core():
+            asyncio.run(_measure(figures, canned, rounds=rounds))
 
 
 async def _measure(figures: Figures, canned: Path, *, rounds: int) -> None:
     async with contextlib.AsyncExitStack() as stack:
         clients = await open_clients(stack, canned)
+        spare_collector()
         for name in PAYLOADS:
             for peer, call in clients.items():
                 if await call(name) != expected_value(name):
@@ -50,7 +53,8 @@ async def open_clients(stack: contextlib.AsyncExitStack, canned: Path) -> dict[s
 
     from twofold import Client, StdioServer
 
-    command, args = str(python_of("floor")), [str(Path(__file__).with_name("canned.py")), str(canned)]
+    command = str(python_of("floor"))
+    args = [str(Path(__file__).with_name("canned.py")), str(canned), str(max(CORES))]
     ours = await stack.enter_async_context(Client(StdioServer(command=command, args=args)))
     parameters = StdioServerParameters(command=command, args=args)
     official = await stack.enter_async_context(OfficialClient(parameters, mode=REVISION))

@@ -1,13 +1,14 @@
 """CPU a call in one process, from the bytes of a request to the bytes of its answer."""
 
 import asyncio
+import gc
 import time
 from contextlib import AsyncExitStack
 
 from figures import Figures, add_turn
 from payloads import CALLS
 from peers import Answer, check_value, open_fastmcp, open_floor, open_mcp, open_twofold, request_bytes
-from processes import read_busy_seconds
+from processes import load_on_first_core, read_busy_seconds
 
 LAYER = "in_process"
 SECONDS_A_TURN = 0.2
@@ -25,12 +26,14 @@ def measure(
         peers: Which ones beside the floor; `twofold` has to be among them.
         seconds: How long a turn is.
     """
-    asyncio.run(_measure(figures, rounds=rounds, peers=peers, seconds=seconds))
+    with load_on_first_core():  # as servers are kept to one: what a thread costs depends on where it runs
+        asyncio.run(_measure(figures, rounds=rounds, peers=peers, seconds=seconds))
 
 
 async def _measure(figures: Figures, *, rounds: int, peers: tuple[str, ...], seconds: float) -> None:
     async with AsyncExitStack() as stack:
         answers = {peer: await OPEN[peer](stack) for peer in peers}
+        spare_collector()
         for function, arguments in CALLS.items():
             name = function.__name__
             line = request_bytes(name, arguments)
@@ -41,6 +44,12 @@ async def _measure(figures: Figures, *, rounds: int, peers: tuple[str, ...], sec
                 for peer, answer in everyone.items():
                     measured = await measure_turn(answer, line, seconds)
                     add_turn(figures, layer=LAYER, payload=name, peer=peer, measured=measured)
+
+
+def spare_collector() -> None:
+    """Have the garbage collector leave alone what is loaded by now: nobody pays for the modules of others."""
+    gc.collect()
+    gc.freeze()
 
 
 async def measure_turn(answer: Answer, line: bytes, seconds: float) -> dict[str, float]:

@@ -182,7 +182,7 @@ def run_load(connections: list[socket.socket], exchange: Exchange) -> list[float
             connection.sendall(exchange.request)
         latencies = []
         while sent:
-            for key, _ in selector.select():
+            for key, _ in wait_for(selector):
                 key.data.extend(receive(key.fileobj))
                 if not is_whole(key.data, exchange):
                     continue
@@ -193,6 +193,18 @@ def run_load(connections: list[socket.socket], exchange: Exchange) -> list[float
                     sent[key.fileobj] = now
                     key.fileobj.sendall(exchange.request)
     return latencies
+
+
+def wait_for(selector: selectors.BaseSelector) -> list[tuple[selectors.SelectorKey, int]]:
+    """Wait until a connection has something.
+
+    Raises:
+        SystemExit: None has, for too long.
+    """
+    ready = selector.select(PATIENCE_SECONDS)
+    if not ready:
+        raise SystemExit(f"a server has not answered for {PATIENCE_SECONDS:.0f} seconds")
+    return ready
 
 
 def receive(connection: socket.socket) -> bytes:

@@ -3,16 +3,19 @@
 import asyncio
 import contextlib
 import os
+import select
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 from canned import make_canned
 from figures import Figures, add_turn
 from peers import arguments_of, check_value, python_of, request_bytes, serve_command
-from processes import Meter, load_on_first_core, percentiles, started
+from processes import PATIENCE_SECONDS, Meter, load_on_first_core, percentiles, started
 
 LAYERS = {"stdio_1": 1, "stdio_32": 32}
 """How many requests are in flight in each."""
@@ -57,29 +60,32 @@ class Pipes:
             while rest:
                 rest = rest[os.write(self._process.stdin.fileno(), rest) :]
         except BrokenPipeError:
-            self._fail()
+            self._fail("has ended")
 
     def read_lines(self) -> list[bytes]:
         """Wait until lines are there."""
+        stdout = self._process.stdout.fileno()
         while True:
-            chunk = os.read(self._process.stdout.fileno(), 1 << 20)
+            if not select.select([stdout], [], [], PATIENCE_SECONDS)[0]:
+                self._fail("does not answer")
+            chunk = os.read(stdout, 1 << 20)
             if not chunk:
-                self._fail()
+                self._fail("has ended")
             self._received += chunk
             if b"\n" in chunk:
                 *lines, rest = self._received.split(b"\n")
                 self._received = rest
                 return lines
 
-    def _fail(self) -> None:
-        raise SystemExit(f"{self.peer} has ended:\n{self._log.read_text()[-2000:]}")
+    def _fail(self, how: str) -> NoReturn:
+        raise SystemExit(f"{self.peer} {how}:\n{self._log.read_text()[-2000:]}")
 
 
 @contextlib.contextmanager
-def open_pipes(peer: str, command: list, folder: Path):
-    """Start a server over stdio."""
+def open_pipes(peer: str, command: list, folder: Path, *, where: Path | None = None) -> Iterator[Pipes]:
+    """Start a server over stdio, its log in a folder; it runs here, or where it is told."""
     log = folder / f"{peer}.log"
-    with started(command, log=log, pipes=True) as process:
+    with started(command, log=log, pipes=True, folder=where) as process:
         yield Pipes(peer, process, log)
 
 

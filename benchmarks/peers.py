@@ -59,8 +59,17 @@ def check_value(name: str, peer: str, message: bytes) -> None:
     Raises:
         SystemExit: The answer's value is another than the function's, or it is an error.
     """
+    check_result(name, peer, message, expected=expected_value(name))
+
+
+def check_result(name: str, peer: str, message: bytes, *, expected: object) -> None:
+    """Compare the structured content of an answer with a value.
+
+    Raises:
+        SystemExit: It is another, or the answer is an error.
+    """
     result = json.loads(message).get("result", {})
-    if result.get("structuredContent") != expected_value(name) or result.get("isError"):
+    if result.get("structuredContent") != expected or result.get("isError"):
         raise SystemExit(f"{name}: {peer} gives a wrong answer: {message[:500]!r}")
 
 

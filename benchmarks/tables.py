@@ -13,11 +13,12 @@ LAYERS = {
     "http_32": ("Streamable HTTP, 32 connections", "cpu_us", "µs of CPU a request"),
     "client": ("Client, call and check against canned bytes", "cpu_us", "µs of CPU a call"),
     "cold_start": ("Cold start", "ms", "ms from spawning to the first answer"),
-    "listing": ("A server of 1,000 tools", "", "tools: µs of CPU a list; start: ms from spawning to the whole list"),
+    "listing": ("A server of 1,000 tools", "cpu_us", "µs of CPU a list"),
+    "starting": ("A server of 1,000 tools", "ms", "ms from spawning to its whole list"),
     "memory": ("Peak memory serving HTTP", "peak_mb", "MB"),
-    "import": ("Import", "", "time: ms; modules: how many are loaded"),
+    "import": ("Import in a fresh process", "ms", "ms"),
 }
-"""Layer → title, what is compared (empty: what there is), its unit."""
+"""Layer → title, what is compared, its unit."""
 
 
 def render_run(figures: Figures) -> Iterator[str]:
@@ -26,7 +27,7 @@ def render_run(figures: Figures) -> Iterator[str]:
         title, quantity, unit = LAYERS[layer]
         yield f"\n{title}: {unit}; median (lowest–highest), and how many times what Twofold takes\n"
         for payload, rows in payloads.items():
-            yield from render_rows(payload, rows, quantity or next(iter(rows["twofold"])))
+            yield from render_rows(payload, rows, quantity)
     yield "\nAims\n"
     yield f"{'':34}{'against':18}{'measured':>22}{'aim':>10}"
     yield from map(render_aim, judge(figures))
@@ -42,6 +43,8 @@ def render_rows(payload: str, rows: Rows, quantity: str) -> Iterator[str]:
         if "p50_us" in row:
             p50, p99 = median(row["p50_us"]), median(row["p99_us"])
             line += f"   p50 {short(p50):>7} µs, p99 {short(p99):>7} µs, {median(row['per_second']):7.0f}/s"
+        if "modules" in row:
+            line += f"   {median(row['modules']):.0f} modules"
         if "foreign_cores" in row:
             line += f"   others {median(row['foreign_cores']):.1f}"
         yield line
