@@ -37,7 +37,7 @@ class Bar(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """The number as it is shown."""
-        return f"{self.times:.0f}×" if self.times >= 10 else f"{self.times:.1f}×"
+        return f"{self.times:.0f}×" if self.times >= 10 else f"{self.times:.{1 if self.times >= 1 else 2}f}×"
 
 
 def read_bars(figures: Figures) -> dict[str, dict[str, list[Bar]]]:

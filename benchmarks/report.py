@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chart import draw_chart
 from page import write_tables
+from tables import LAYERS
 
 REFERENCE = Path(__file__).parent / "results" / "reference.json"
 DOCUMENTS = Path(__file__).parents[1] / "docs" / "explanation"
@@ -18,6 +19,8 @@ def main() -> None:
     """Read the run, write page and chart, and keep the run."""
     text = Path(sys.argv[1] if len(sys.argv) > 1 else REFERENCE).read_text()
     run = json.loads(text)
+    if missing := ", ".join(layer for layer in LAYERS if layer not in run["figures"]):
+        sys.exit(f"the documents quote full runs, and this one has not measured {missing}; run `make bench`")
     page = DOCUMENTS / "performance.md"
     page.write_text(write_tables(page.read_text(), run))
     draw_chart(run["figures"], DOCUMENTS / "performance")
