@@ -179,7 +179,7 @@ class _Faults(logging.Handler):
 def no_faults() -> Iterator[None]:
     """Hold that no fault of the server's own, and nothing that asyncio complains of, is logged meanwhile."""
     faults = _Faults()
-    loggers = [logging.getLogger(name) for name in ("twofold", "asyncio", "uvicorn.error")]
+    loggers = [logging.getLogger(name) for name in ("twofold", "asyncio")]
     for each in loggers:
         each.addHandler(faults)
     try:

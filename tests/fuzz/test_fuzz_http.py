@@ -1,7 +1,6 @@
 """Any bytes and any heads over HTTP: answers of the specification with their status, and the server goes on.
 
-Values go into the application as an ASGI server would hand them over; bytes go over real sockets into each of the two
-parsers, with all that stands before them.
+Values go into the application as an ASGI server would hand them over; bytes go over real sockets, with all that stands before the application.
 """
 
 import asyncio
@@ -15,8 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tests.fuzz.fuzzed_server import make_server
 from tests.fuzz.material import (
@@ -228,12 +225,12 @@ def test_header_values_are_read_or_refused(value):
 # Over real sockets.
 
 
-@pytest.fixture(params=[H11Protocol, HttpToolsProtocol], scope="module")
-def server(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
     """A server whose deadlines are short enough that a test never waits for them."""
     limits = HttpLimits(head_seconds=5, linger_seconds=0.2)
     app = make_server().streamable_http_app(limits=LIMITS)
-    with running(app, protocol=request.param, new_loop=asyncio.new_event_loop, limits=limits) as server:
+    with running(app, new_loop=asyncio.new_event_loop, limits=limits) as server:
         yield server
 
 

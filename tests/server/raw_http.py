@@ -121,7 +121,6 @@ class RunningServer:
 def running(
     app: AsgiApp,
     *,
-    protocol: type[asyncio.Protocol],
     new_loop: Callable[[], asyncio.AbstractEventLoop],
     limits: HttpLimits | None = None,
     on_stopping: Callable[[], None] | None = None,
@@ -139,7 +138,6 @@ def running(
             limits=limits,
             on_serving=server.serving.set,
             on_stopping=on_stopping,
-            protocol=protocol,
         )
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""What clients never send, sent over raw sockets to every pair of parser and event loop that is served on."""
+"""What clients never send, sent over raw sockets on every event loop that is served on."""
 
 import asyncio
 import contextlib
@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 import uvloop
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tests.server.raw_http import TIMEOUT_SECONDS, RawClient, RunningServer, running
 from twofold.errors import TransportError
@@ -25,12 +23,8 @@ from twofold.server.serve_http import bind, serve, serve_http
 from twofold.transports.http_server.bounds import HttpLimits
 
 SHORT = 0.4
-PAIRS = [
-    pytest.param((protocol, new_loop), id=f"{protocol.__name__}-{name}")
-    for protocol in (H11Protocol, HttpToolsProtocol)
-    for name, new_loop in (("asyncio", asyncio.new_event_loop), ("uvloop", uvloop.new_event_loop))
-]
-Pair = tuple[type[asyncio.Protocol], Callable[[], asyncio.AbstractEventLoop]]
+LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(uvloop.new_event_loop, id="uvloop")]
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
 _who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
 
 
@@ -121,19 +115,19 @@ def _post(body: bytes, *fields: str, path: str = "/") -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-@pytest.fixture(params=PAIRS)
-def pair(request: pytest.FixtureRequest) -> Pair:
-    chosen: Pair = request.param
+@pytest.fixture(params=LOOPS)
+def new_loop(request: pytest.FixtureRequest) -> NewLoop:
+    chosen: NewLoop = request.param
     return chosen
 
 
 @contextlib.contextmanager
-def _serving(pair: Pair, app: EchoApp, **options: Any) -> Iterator[RunningServer]:
-    with running(app, protocol=pair[0], new_loop=pair[1], **options) as server:
+def _serving(new_loop: NewLoop, app: EchoApp, **options: Any) -> Iterator[RunningServer]:
+    with running(app, new_loop=new_loop, **options) as server:
         yield server
 
 
-@pytest.fixture(params=PAIRS, scope="module")
+@pytest.fixture(params=LOOPS, scope="module")
 def echo(request: pytest.FixtureRequest) -> Iterator[tuple[RunningServer, EchoApp]]:
     """One server for the tests that leave nothing behind."""
     app = EchoApp()
@@ -317,20 +311,20 @@ def _send_while_taken(client: RawClient, data: bytes) -> int:
     return sent
 
 
-def test_requests_sent_ahead_of_an_answer_are_not_gathered(pair: Pair) -> None:
+def test_requests_sent_ahead_of_an_answer_are_not_gathered(new_loop: NewLoop) -> None:
     """A client that sends on without end is no longer read: it waits, not our memory (B3)."""
     app = EchoApp()
-    with _serving(pair, app, limits=HttpLimits(grace_seconds=0)) as server, server.connect() as client:
+    with _serving(new_loop, app, limits=HttpLimits(grace_seconds=0)) as server, server.connect() as client:
         client.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
         assert app.started.wait(TIMEOUT_SECONDS)
         assert _send_while_taken(client, SECOND * 10_000) < 32_000_000  # the buffers of the two kernels
     assert app.requests == []
 
 
-def test_requests_whose_answers_nobody_takes_wait(pair: Pair) -> None:
+def test_requests_whose_answers_nobody_takes_wait(new_loop: NewLoop) -> None:
     """A client that sends and does not read gets few requests worked on; once it reads, it gets every answer."""
     app, body = EchoApp(), b"x" * 100_000
-    with _serving(pair, app) as server, server.connect(receive_bytes=4096) as client:
+    with _serving(new_loop, app) as server, server.connect(receive_bytes=4096) as client:
         request = _post(body)
         sent = _send_while_taken(client, request)
         begun, left = -(-sent // len(request)), -sent % len(request)
@@ -447,10 +441,10 @@ def test_half_closed_connection_ends(echo: tuple[RunningServer, EchoApp]) -> Non
             assert client.read_to_end()[:12] in {b"", b"HTTP/1.1 200"}
 
 
-def test_client_that_leaves_in_its_request_lets_the_app_know(pair: Pair) -> None:
+def test_client_that_leaves_in_its_request_lets_the_app_know(new_loop: NewLoop) -> None:
     """The app sees `http.disconnect`, though more requests were pipelined behind this one."""
     app = EchoApp()
-    with _serving(pair, app) as server:
+    with _serving(new_loop, app) as server:
         with server.connect() as client:
             client.send(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n" + SECOND * 3)
             assert app.started.wait(TIMEOUT_SECONDS)
@@ -458,11 +452,11 @@ def test_client_that_leaves_in_its_request_lets_the_app_know(pair: Pair) -> None
     assert app.requests == []
 
 
-def test_broken_chunk_lets_the_waiting_app_know(pair: Pair) -> None:
+def test_broken_chunk_lets_the_waiting_app_know(new_loop: NewLoop) -> None:
     """A body that turns out malformed is answered with 400, and its app does not wait for the rest."""
     app = EchoApp()
     limits = HttpLimits(linger_seconds=TIMEOUT_SECONDS * 2)  # so that it is not the closing that lets it know
-    with _serving(pair, app, limits=limits) as server, server.connect() as client:
+    with _serving(new_loop, app, limits=limits) as server, server.connect() as client:
         client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
         assert app.started.wait(TIMEOUT_SECONDS)
         assert client.exchange(b"zz\r\n").status == 400
@@ -471,7 +465,7 @@ def test_broken_chunk_lets_the_waiting_app_know(pair: Pair) -> None:
     assert app.requests == []
 
 
-def test_connection_that_says_nothing_more_is_closed(pair: Pair) -> None:
+def test_connection_that_says_nothing_more_is_closed(new_loop: NewLoop) -> None:
     """A connection without a request under way is closed in time, and told why if it has begun one (B3)."""
     limits = HttpLimits(head_seconds=SHORT, keep_alive_seconds=SHORT, linger_seconds=SHORT)
     expected = {
@@ -484,7 +478,7 @@ def test_connection_that_says_nothing_more_is_closed(pair: Pair) -> None:
         b"POST /early?close HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1": [413],
         b"TRACE / HTTP/1.1\r\nHost: a\r\n\r\n": [405],
     }
-    with _serving(pair, EchoApp(), limits=limits) as server, contextlib.ExitStack() as stack:
+    with _serving(new_loop, EchoApp(), limits=limits) as server, contextlib.ExitStack() as stack:
         clients = {sent: stack.enter_context(server.connect()) for sent in expected}
         for sent, client in clients.items():
             client.send(sent)
@@ -495,11 +489,11 @@ def test_connection_that_says_nothing_more_is_closed(pair: Pair) -> None:
             client.send_until_refused()
 
 
-def test_request_that_runs_long_is_not_idle(pair: Pair) -> None:
+def test_request_that_runs_long_is_not_idle(new_loop: NewLoop) -> None:
     """The limits are for who keeps the server waiting, not for who waits, though it has sent a part of the next."""
     app = EchoApp()
     limits = HttpLimits(head_seconds=SHORT, keep_alive_seconds=SHORT, linger_seconds=SHORT, stall_seconds=SHORT)
-    with _serving(pair, app, limits=limits) as server, server.connect() as client, server.connect() as other:
+    with _serving(new_loop, app, limits=limits) as server, server.connect() as client, server.connect() as other:
         client.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\nGET /")
         assert app.started.wait(TIMEOUT_SECONDS)
         assert other.read_to_end() == b""  # opened later, and closed by its limit
@@ -509,11 +503,11 @@ def test_request_that_runs_long_is_not_idle(pair: Pair) -> None:
         assert client.read_response().body == b"released"
 
 
-def test_reader_that_takes_nothing_is_dropped_and_holds_little(pair: Pair) -> None:
+def test_reader_that_takes_nothing_is_dropped_and_holds_little(new_loop: NewLoop) -> None:
     """A client that does not read makes `send` wait, and after a while loses its connection (B3)."""
     app = EchoApp()
     with (
-        _serving(pair, app, limits=HttpLimits(stall_seconds=SHORT)) as server,
+        _serving(new_loop, app, limits=HttpLimits(stall_seconds=SHORT)) as server,
         server.connect(receive_bytes=4096) as client,
     ):
         client.send(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -521,11 +515,11 @@ def test_reader_that_takes_nothing_is_dropped_and_holds_little(pair: Pair) -> No
         assert app.chunks_sent * 16384 < 8 * 1024 * 1024  # the buffers of the two kernels, and our 64 KiB
 
 
-def test_reader_that_never_takes_its_last_answer_is_dropped(pair: Pair) -> None:
+def test_reader_that_never_takes_its_last_answer_is_dropped(new_loop: NewLoop) -> None:
     """An answer that is complete holds its connection no longer than one that is not."""
     app = EchoApp()
     with (
-        _serving(pair, app, limits=HttpLimits(stall_seconds=SHORT, keep_alive_seconds=SHORT)) as server,
+        _serving(new_loop, app, limits=HttpLimits(stall_seconds=SHORT, keep_alive_seconds=SHORT)) as server,
         server.connect(receive_bytes=4096) as client,
     ):
         client.send(_post(b"x" * 16_000_000, "Connection: close"))
@@ -534,10 +528,10 @@ def test_reader_that_never_takes_its_last_answer_is_dropped(pair: Pair) -> None:
         assert [events & select.POLLERR for _, events in watch.poll(TIMEOUT_SECONDS * 1000)] == [select.POLLERR]
 
 
-def test_connections_beyond_the_bound_are_told_to_come_again(pair: Pair) -> None:
+def test_connections_beyond_the_bound_are_told_to_come_again(new_loop: NewLoop) -> None:
     """One too many gets 503 and Retry-After; when one has gone there is room again (B3)."""
     limits = HttpLimits(max_connections=8, linger_seconds=TIMEOUT_SECONDS * 2)
-    with _serving(pair, EchoApp(), limits=limits) as server, contextlib.ExitStack() as stack:
+    with _serving(new_loop, EchoApp(), limits=limits) as server, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(server.connect()) for _ in range(8)]
         assert [each.exchange(SECOND).status for each in clients] == [200] * 8
         with server.connect() as refused:
@@ -562,10 +556,14 @@ def test_listeners_probe_peers_that_say_nothing() -> None:
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
 
 
-def test_stop_lets_requests_finish_and_ends_the_lifespan(pair: Pair) -> None:
+def test_stop_lets_requests_finish_and_ends_the_lifespan(new_loop: NewLoop) -> None:
     """Idle connections are closed, running requests are answered first, then the app is ended."""
     app, stopping = EchoApp(), threading.Event()
-    with _serving(pair, app, on_stopping=stopping.set) as server, server.connect() as client, server.connect() as idle:
+    with (
+        _serving(new_loop, app, on_stopping=stopping.set) as server,
+        server.connect() as client,
+        server.connect() as idle,
+    ):
         assert idle.exchange(SECOND).status == 200
         app.started.clear()
         client.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -581,10 +579,10 @@ def test_stop_lets_requests_finish_and_ends_the_lifespan(pair: Pair) -> None:
     assert app.lifespan == ["lifespan.startup", "lifespan.shutdown"]
 
 
-def test_stop_cancels_what_does_not_finish(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+def test_stop_cancels_what_does_not_finish(new_loop: NewLoop, caplog: pytest.LogCaptureFixture) -> None:
     """After the grace requests are cancelled and their clients told; nothing but that is logged; the lifespan ends."""
     app = EchoApp()
-    with _serving(pair, app, limits=HttpLimits(grace_seconds=SHORT)) as server, server.connect() as client:
+    with _serving(new_loop, app, limits=HttpLimits(grace_seconds=SHORT)) as server, server.connect() as client:
         client.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
         assert app.started.wait(TIMEOUT_SECONDS)
         server.end()
@@ -675,27 +673,6 @@ async def test_serving_inside_a_running_loop_is_refused() -> None:
     """It has a loop of its own, as serving over stdio has."""
     with pytest.raises(RuntimeError, match="has an event loop of its own"):
         serve_http(EchoApp(), host="127.0.0.1", port=0)
-
-
-def test_missing_uvicorn_is_an_error_with_the_command() -> None:
-    """Who has not installed the optional dependency is told how (`twofold[http]`)."""
-    program = """
-        import sys
-        sys.modules["uvicorn"] = None
-        try:
-            import twofold.server.serve_http
-        except ImportError:
-            raise
-        except Exception as error:
-            print(type(error).__name__, error)
-    """
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert result.stdout == (
-        "TransportError serving over HTTP takes the package 'uvicorn', which is not installed: "
-        "pip install uvicorn, or Twofold with its extra 'http'\n"
-    )
 
 
 PROGRAM = """

@@ -23,8 +23,7 @@ MAX_LOG_TRACES = 20
 to its limit has a thousand. Formatting them at once would hold up the event loop instead."""
 
 _logger = logging.getLogger("twofold")
-# "asyncio" tells of tasks that tools left behind, "uvicorn.error" of what an HTTP peer did wrong.
-_LOGGERS = (_logger, logging.getLogger("asyncio"), logging.getLogger("uvicorn.error"))
+_LOGGERS = (_logger, logging.getLogger("asyncio"))  # which tells of tasks that tools left behind
 
 
 def run_to_end(

@@ -1,42 +1,31 @@
-"""From an ASGI app to a process that serves HTTP: uvicorn's parsers, our own bounds, the signals, the end.
+"""From an ASGI app to a process that serves HTTP: its sockets, its connections, the signals, the end.
 
-Importing this module imports uvicorn, an optional dependency that takes longer to load than everything else: only who
-serves HTTP imports it.
+Only who serves HTTP imports it.
 """
 
 import asyncio
-import contextlib
 import errno
 import logging
 import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from email.utils import formatdate
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from twofold.errors import TransportError
 from twofold.server.lifecycle import END_SECONDS, TEARDOWN_SECONDS, end_hard, run_to_end
-from twofold.transports.http.asgi import AsgiApp, Event, Receive, Scope, Send
-from twofold.transports.http_server.bounds import BoundedProtocol, HttpLimits, bounded_protocol
+from twofold.transports.http.asgi import AsgiApp, Event
+from twofold.transports.http_server.bounds import HttpLimits
+from twofold.transports.http_server.protocol import HttpProtocol, Service
 
 try:
     import resource
 except ModuleNotFoundError:  # Windows, where file descriptors have no such limit
     resource = None  # type: ignore[assignment]
 
-try:
-    from uvicorn import Config
-    from uvicorn.loops.auto import auto_loop_factory
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
-    from uvicorn.server import ServerState
-except ModuleNotFoundError as missing:
-    raise TransportError(
-        f"serving over HTTP takes the package {missing.name!r}, which is not installed: "
-        "pip install uvicorn, or Twofold with its extra 'http'"
-    ) from missing
 
 logger = logging.getLogger("twofold")
 
@@ -50,7 +39,7 @@ PROBE_SECONDS = 30
 """So long a connection is silent before the system probes whether the peer is still there."""
 PROBES = 3
 
-Connect: TypeAlias = Callable[[], BoundedProtocol]
+Connect: TypeAlias = Callable[[], HttpProtocol]
 
 
 class Accepting(Protocol):
@@ -114,8 +103,17 @@ def run_server(serve_until: Callable[[asyncio.Event], Coroutine[Any, Any, None]]
     Raises:
         RuntimeError: Called where an event loop is running.
     """
-    if run_to_end(serve_until, make_loop=auto_loop_factory()):
+    if run_to_end(serve_until, make_loop=_choose_loop()):
         end_hard()
+
+
+def _choose_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop  # noqa: PLC0415 - of the extra `fast`
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop
+    make: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return make
 
 
 async def serve(
@@ -126,7 +124,6 @@ async def serve(
     limits: HttpLimits | None = None,
     on_serving: Callable[[], None] | None = None,
     on_stopping: Callable[[], None] | None = None,
-    protocol: type[asyncio.Protocol] = AutoHTTPProtocol,
     listen: Listen | None = None,
 ) -> None:
     """Serve an app on listening sockets, until `stop` is set.
@@ -138,7 +135,6 @@ async def serve(
         limits: What connections may take.
         on_serving: Called when connections are accepted.
         on_stopping: Called when none is accepted any more.
-        protocol: One of uvicorn's protocol classes.
         listen: What accepts connections, if it is not the event loop's own server.
 
     Raises:
@@ -149,12 +145,9 @@ async def serve(
     try:
         if await lifespan.start(stop):
             within = _within_descriptors(limits or HttpLimits())
-            connect, state = _prepare(app, bounded_protocol(protocol, within), lifespan_state=lifespan.state)
             await _serve_connections(
-                connect,
-                state,
+                Service(app, within, lifespan.state),
                 listeners,
-                limits=within,
                 stop=stop,
                 on_serving=on_serving,
                 on_stopping=on_stopping,
@@ -247,59 +240,25 @@ def _within_descriptors(limits: HttpLimits) -> HttpLimits:
     return msgspec.structs.replace(limits, max_connections=min(limits.max_connections, allowed * 3 // 4))
 
 
-def _prepare(
-    app: AsgiApp, protocol: type[BoundedProtocol], *, lifespan_state: dict[str, Any]
-) -> tuple[Connect, ServerState]:
-    """Make what makes the protocol of each connection, and the record of them all."""
-
-    async def run(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await app(scope, receive, send)
-        except asyncio.CancelledError:  # after the grace; whoever has no answer yet is told, if that can be
-            with contextlib.suppress(RuntimeError, OSError):
-                await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
-                await send({"type": "http.response.body", "body": b""})
-
-    config = Config(
-        run,
-        http=protocol,
-        ws="none",
-        lifespan="off",  # we run it, to raise what it raises
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        workers=1,
-        timeout_keep_alive=protocol.limits.keep_alive_seconds,  # type: ignore[arg-type]  # goes to `call_later`
-    )
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    return lambda: protocol(config=config, server_state=state, app_state=lifespan_state, _loop=loop), state
-
-
 async def _listen(connect: Connect, listener: socket.socket) -> Accepting:
     return await asyncio.get_running_loop().create_server(connect, sock=listener, backlog=BACKLOG)
 
 
 async def _serve_connections(
-    connect: Connect,
-    state: ServerState,
+    service: Service,
     listeners: Sequence[socket.socket],
     *,
-    limits: HttpLimits,
     stop: asyncio.Event,
     on_serving: Callable[[], None] | None,
     on_stopping: Callable[[], None] | None,
     listen: Listen,
 ) -> None:
     """Accept connections until `stop` is set, then let their requests finish."""
-    rounds = asyncio.create_task(_make_rounds(state, limits))
+    rounds = asyncio.create_task(_make_rounds(service))
     stopping = asyncio.create_task(stop.wait())
     servers: list[Accepting] = []
     try:
-        servers.extend([await listen(connect, each) for each in listeners])
+        servers.extend([await listen(partial(HttpProtocol, service), each) for each in listeners])
         if on_serving is not None:
             on_serving()
         await asyncio.wait((rounds, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -308,59 +267,55 @@ async def _serve_connections(
     finally:
         stopping.cancel()
         # Every answer is the last one on its connection from now on, so that none is closed just as its client asks.
-        state.default_headers.append((b"connection", b"close"))
+        service.is_ending = True
         await asyncio.sleep(LOOK_SECONDS)  # who is connected already is accepted, or the system would reset it
         for server in servers:
             server.close()
         if on_stopping is not None:
             on_stopping()
-        await _finish(state, limits.grace_seconds)
+        await _finish(service)
         rounds.cancel()
 
 
-async def _make_rounds(state: ServerState, limits: HttpLimits) -> None:
+async def _make_rounds(service: Service) -> None:
     """Keep the time: deadlines of connections, and the `date` header."""
     loop = asyncio.get_running_loop()
-    interval = min(ROUND_SECONDS, limits.shortest_seconds / 4)
+    interval = min(ROUND_SECONDS, service.limits.shortest_seconds / 4)
     while True:
-        state.default_headers[:1] = [(b"date", formatdate(usegmt=True).encode())]
+        service.update_date()
         now = loop.time()
-        for connection in _bounded(state):
+        for connection in list(service.connections):
             connection.check_deadlines(now)
         await asyncio.sleep(interval)
 
 
-async def _finish(state: ServerState, grace_seconds: float) -> None:
+async def _finish(service: Service) -> None:
     """Close connections as their requests end; after the grace, close and cancel."""
     loop = asyncio.get_running_loop()
+    grace_seconds = service.limits.grace_seconds
     end = loop.time() + grace_seconds
     is_told = False
-    while (state.connections or state.tasks) and loop.time() < end:
+    while (service.connections or service.tasks) and loop.time() < end:
         await asyncio.sleep(LOOK_SECONDS)  # before the first are closed, too: what has come in time is read
-        for connection in _bounded(state):
-            if not connection.transport.is_closing():
+        for connection in list(service.connections):
+            if not connection.is_closing:
                 connection.shutdown()
-        if state.tasks and not is_told:
+        if service.tasks and not is_told:
             is_told = True
             logger.warning(
                 "ending: %d requests are running and have %g seconds; a second signal ends at once",
-                len(state.tasks), grace_seconds,
+                len(service.tasks), grace_seconds,
             )  # fmt: skip
-    for connection in _bounded(state):
+    for connection in list(service.connections):
         connection.leave()
-    tasks = list(state.tasks)
+    tasks = list(service.tasks)
     for task in tasks:
         task.cancel()  # whoever still waits for an answer is told
     if tasks:
         await asyncio.wait(tasks, timeout=END_SECONDS)
-    for connection in _bounded(state):
+    for connection in list(service.connections):
         connection.tell_end()
         connection.drop()
-
-
-def _bounded(state: ServerState) -> list[BoundedProtocol]:
-    """List the connections, which may go while they are looked at."""
-    return list(state.connections)  # type: ignore[arg-type]  # all of the class that `_prepare` was given
 
 
 class _Lifespan:

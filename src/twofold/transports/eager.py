@@ -31,19 +31,27 @@ def start_task(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) ->
 
 def _start_by_hand(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
     """Do what later Pythons do: a task asks its loop to call its first step soon; here it is called instead."""
-    asked: list[tuple[Callable[..., object], tuple[object, ...], Any]] = []
-
-    def take(callback: Callable[..., object], *args: object, context: Any = None) -> None:
-        asked.append((callback, args, context))
-
-    loop.call_soon = take  # type: ignore[method-assign,assignment]  # nobody else runs until it is put back
+    taking = _Taking()
+    loop.call_soon = taking  # type: ignore[method-assign,assignment]  # nobody else runs until it is put back
     try:
         task = asyncio.Task(work, loop=loop)
     finally:
         del loop.call_soon
-    for callback, args, context in asked:
+    for callback, args, context in taking.asked:
         if getattr(callback, "__self__", None) is task:
             context.run(callback)
         else:  # what a finalizer asked for, which may run at any time
             loop.call_soon(callback, *args, context=context)
     return task
+
+
+class _Taking:
+    """Stands for a loop's `call_soon`: keeps what it is asked."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Callable[..., object], tuple[object, ...], Any]] = []
+
+    def __call__(self, callback: Callable[..., object], *args: object, context: Any = None) -> None:
+        self.asked.append((callback, args, context))

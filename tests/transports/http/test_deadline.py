@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from twofold.transports.http.deadline import Deadline
+from twofold.transports.http.deadline import Deadline, notice_wait
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
@@ -23,7 +23,7 @@ async def wait_within(deadline_seconds: float, waiting: asyncio.Event) -> str:
     """Wait as a request waits for its body; tells how that ended."""
     deadline = Deadline(deadline_seconds)
     try:
-        await waiting.wait()
+        await notice_wait(waiting.wait(), deadline.start)
         return "came"
     except asyncio.CancelledError:
         if not deadline.take_back():
@@ -104,3 +104,55 @@ def test_only_who_waits_has_a_timer(is_there, timers):
     loop = CountingLoop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         assert runner.run(request()) == timers
+
+
+async def test_what_is_awaited_through_the_hook_is_awaited_as_it_is():
+    """Values, failures, cancellations and clean-up pass; the hook is called once, and only where there is a wait."""
+    waits: list[str] = []
+
+    async def work(*steps: str) -> list[str]:
+        seen = []
+        for step in steps:
+            try:
+                if step == "sleep":
+                    await asyncio.sleep(0)
+                elif step == "cancel":
+                    asyncio.current_task().cancel()
+                    await asyncio.sleep(0)
+                elif step == "fail":
+                    raise LookupError(step)
+                elif step == "timeout":
+                    async with asyncio.timeout(0.001):
+                        await asyncio.Event().wait()
+            except (asyncio.CancelledError, TimeoutError) as error:
+                seen.append(type(error).__name__)
+                asyncio.current_task().uncancel()
+            else:
+                seen.append(step)
+        return seen
+
+    assert await notice_wait(work("now"), lambda: waits.append("now")) == ["now"]
+    seen = await notice_wait(work("sleep", "cancel", "timeout", "sleep"), lambda: waits.append("later"))
+    assert (seen, waits) == (["sleep", "CancelledError", "TimeoutError", "sleep"], ["later"])
+    for steps in (("fail",), ("sleep", "fail")):
+        with pytest.raises(LookupError, match="fail"):
+            await notice_wait(work(*steps), lambda: None)
+
+
+async def test_work_that_is_given_up_cleans_up():
+    """A coroutine that is closed runs its `finally`."""
+    ended = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended.append(True)
+
+    async def waiting() -> None:
+        await notice_wait(work(), lambda: None)
+
+    given_up = waiting()
+    given_up.send(None)
+    given_up.close()
+    assert ended == [True]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from twofold.errors import HeaderMismatch, ServerBusy, UnsupportedProtocolVersion
 from twofold.transports.exchange import Answer
 from twofold.transports.http.asgi import Receive, Send
+from twofold.transports.http.deadline import notice_wait
 from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection
 from twofold.transports.http.reply import Headers, send_empty, send_json, status_of
@@ -130,12 +131,9 @@ class RequestExchange:
                     helper.cancel()
 
     async def _work(self, connection: Connection, body: bytes) -> Answer | None:
-        loop = asyncio.get_running_loop()
-        self._worker = asyncio.current_task(loop)
-        # The loop's next turn comes before the answer only if the work has to wait for something.
-        self._timer = loop.call_soon(self._await_watch)
+        self._worker = asyncio.current_task()
         try:
-            return await connection.answer(body, self)
+            return await notice_wait(connection.answer(body, self), self._await_watch)
         except asyncio.CancelledError:
             if not self._has_gone or self._worker is None:
                 raise
@@ -144,7 +142,8 @@ class RequestExchange:
             return None
         finally:
             self._worker = None
-            self._timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
 
     @property
     def is_taken_back(self) -> bool:

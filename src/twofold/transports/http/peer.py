@@ -1,5 +1,6 @@
 """What the HTTP transport needs to know of a server: where it hands messages in, what it gets back."""
 
+from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ class Connection(Protocol):
         """Take a message; its exchange is finished when the answer is ready."""
         ...
 
-    async def answer(self, line: bytes, exchange: Exchange) -> Answer | None:
+    def answer(self, line: bytes, exchange: Exchange) -> Coroutine[Any, Any, Answer | None]:
         """Take a message and give back its answer, None if none is owed; the work is done in this task."""
         ...
 

@@ -8,7 +8,7 @@ from twofold.errors import InvalidRequest
 from twofold.protocol.headers import PROTOCOL_VERSION
 from twofold.protocol.wire import PER_REQUEST_REVISIONS
 from twofold.transports.http.asgi import Receive, Scope
-from twofold.transports.http.deadline import Deadline
+from twofold.transports.http.deadline import Deadline, notice_wait
 from twofold.transports.http.reply import Refusal
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -98,7 +98,7 @@ async def read_body(head: Head, receive: Receive, *, max_bytes: int, seconds: fl
         raise _too_large(f"{int(announced[:20])} bytes are announced", max_bytes)
     deadline = Deadline(seconds)
     try:
-        return await _read_parts(receive, max_bytes)
+        return await notice_wait(_read_parts(receive, max_bytes), deadline.start)
     except asyncio.CancelledError:
         if not deadline.take_back():
             raise

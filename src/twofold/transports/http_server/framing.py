@@ -1,15 +1,17 @@
-"""Where one HTTP/1 request ends and the next begins: values only, no I/O.
+"""From the bytes of a connection to HTTP/1 requests: values only, no I/O.
 
-The parsers that uvicorn runs on differ in what they forgive, and a proxy in front may read the same bytes in a third
-way: that is how requests are smuggled. So each head is checked here first, strictly and alike for every parser, and
-a parser is handed one request at a time. What clients of this protocol have no use for (trailers, chunk extensions,
-absolute targets) is refused rather than interpreted.
+A proxy in front may read the same bytes in another way than the server behind: that is how requests are smuggled. So
+each head is checked strictly, and what clients of this protocol have no use for (trailers, chunk extensions, absolute
+targets) is refused rather than interpreted.
 
 Source: RFC 9112, sections 2.2, 3, 5, 6, 7.1 and 11.2.
 """
 
 import enum
 import re
+from collections.abc import Sequence
+
+import msgspec
 
 from twofold.errors import TransportError
 
@@ -29,11 +31,14 @@ _HEAD = re.compile(
 _HEAD_START = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]")
 _LONE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 _EMPTY_LINES = re.compile(rb"(?:\r\n)++")
-_UPGRADE = re.compile(rb"\r\nupgrade:[^\r]*+", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _CHUNK_SIZE_START = re.compile(rb"[0-9A-Fa-f]{0,8}+\r?")
 _MAX_LENGTH_DIGITS = 15
 """More than a petabyte is no length but an attempt at an overflow."""
+KNOWN_HEADS = 4
+"""Of one connection: most clients send the same few heads again and again, and reading one costs as much as a call."""
+KNOWN_HEAD_BYTES = 4096
+"""Longer ones are read each time."""
 
 
 class RequestRefused(TransportError):
@@ -59,6 +64,47 @@ class _Part(enum.Enum):
     LAST_CHUNK_END = enum.auto()
 
 
+class RequestHead(msgspec.Struct, frozen=True, gc=False):
+    """The head of a request.
+
+    Attributes:
+        method: One of `METHODS`.
+        target: The path, and the query behind a `?`.
+        is_http_1_0: The older of the two versions.
+        fields: Names in lower case, values without the white space around them, in their order.
+        keeps_alive: Whether the peer wants to go on using the connection.
+    """
+
+    method: str
+    target: bytes
+    is_http_1_0: bool
+    fields: tuple[tuple[bytes, bytes], ...]
+    keeps_alive: bool
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """What has come of one request.
+
+    Attributes:
+        head: Its head, in the first piece.
+        body: More of its body, without the framing of chunks.
+        is_last: Whether nothing of it follows.
+    """
+
+    head: RequestHead | None
+    body: bytes
+    is_last: bool
+
+
+class _Framed(msgspec.Struct, frozen=True, gc=False):
+    """A head that was read, and how its body ends."""
+
+    head: RequestHead
+    part: _Part
+    left: int
+    awaits_continue: bool
+
+
 class RequestFraming:
     """Cuts the bytes of one connection into requests.
 
@@ -79,6 +125,7 @@ class RequestFraming:
         self._left = 0
         self._chunks = 0
         self._chunk_bytes = 0
+        self._known: dict[bytes, _Framed] = {}
         self.awaits_continue = False
 
     @property
@@ -100,41 +147,52 @@ class RequestFraming:
         """Add what the connection has received."""
         self._buffer = self._buffer + data if self._buffer else data
 
-    def take(self) -> bytes:
-        """Take the next bytes to parse: the start of a request as far as it is there, or more of the one begun.
+    def take(self) -> Piece | None:
+        """Take what has come next: the start of a request as far as it is there, or more of the one begun.
 
         Returns:
-            Bytes of one request only, its head always whole; nothing until there is more.
+            A piece of one request only, its head always whole; None until there is more.
 
         Raises:
             RequestRefused: The bytes are no request that can be served.
         """
-        head = b""
+        head = None
         if self._part is _Part.HEAD:
             head = self._take_head()
-            if not head or self._part is _Part.HEAD:  # not all there, or a request without a body
-                return head
-        end = self._end_of_body() if self._part is _Part.BODY else self._end_of_chunks()
-        if end:
-            self.awaits_continue = False
-        body, self._buffer = self._buffer[:end], self._buffer[end:]
-        return head + body if head else body
+            if head is None:
+                return None
+        body = b""
+        if self._part is _Part.BODY:
+            body = self._take_body()
+        elif self._part is not _Part.HEAD:
+            body = self._take_chunks()
+        is_last = self._part is _Part.HEAD
+        return Piece(head, body, is_last) if head is not None or body or is_last else None
 
-    def _take_head(self) -> bytes:
+    def _take_head(self) -> RequestHead | None:
         """Take a whole head, if there is one, and note what follows it."""
-        empty_lines = _EMPTY_LINES.match(self._buffer)  # RFC 9112, 2.2: some clients end a body with one
-        if empty_lines is not None:
-            self._buffer, self._searched = self._buffer[empty_lines.end() :], 0
+        if self._buffer.startswith(b"\r\n"):  # RFC 9112, 2.2: some clients end a body with an empty line
+            self._buffer, self._searched = self._buffer[_end_of_empty_lines(self._buffer) :], 0
         found = self._buffer.find(b"\r\n\r\n", self._searched)
         if found < 0:
             self._check_head_start()
-            return b""
+            return None
         end = found + 4
         self._searched = 0
-        head, self._buffer = self._buffer[:end], self._buffer[end:]
-        if end > self._max_head_bytes or head.count(b"\r\n") - 2 > self._max_fields:
-            raise self._too_large()
-        return self._check_head(head)
+        raw, self._buffer = self._buffer[:end], self._buffer[end:]
+        framed = self._known.get(raw)
+        if framed is None:
+            if end > self._max_head_bytes or raw.count(b"\r\n") - 2 > self._max_fields:
+                raise self._too_large()
+            framed = _read_head(raw)
+            if end <= KNOWN_HEAD_BYTES:
+                if len(self._known) == KNOWN_HEADS:
+                    self._known.clear()
+                self._known[raw] = framed
+        self._part, self._left = framed.part, framed.left
+        self._chunks = self._chunk_bytes = 0
+        self.awaits_continue = framed.awaits_continue
+        return framed.head
 
     def _check_head_start(self) -> None:
         """Refuse early what cannot become a head: another protocol's bytes, bare line feeds, too much."""
@@ -152,63 +210,34 @@ class RequestFraming:
             f"the request head is larger than {self._max_head_bytes} bytes or {self._max_fields} fields; send less",
         )
 
-    def _check_head(self, head: bytes) -> bytes:
-        """Check a head and note how its body ends; give it back as it is to be parsed."""
-        match = _HEAD.fullmatch(head)
-        if match is None:
-            raise RequestRefused(400, "the request head is malformed; see RFC 9112, sections 3 and 5")
-        method, target, minor_version = match.groups()
-        if not target.startswith(b"/"):
-            raise RequestRefused(400, "the request target has to be a path beginning with /")
-        if method not in METHODS:
-            raise RequestRefused(405, "the request method is not served here")
-        fields = head.lower()
-        if fields.count(b"\r\nhost:") != 1:
-            raise RequestRefused(400, "the request has to have one Host header")
-        self._note_body(fields, is_http_1_0=minor_version == b"0")
-        # RFC 9110, 7.8 lets a server ignore the offer of another protocol, which some clients make in every first
-        # request; the parsers would take what follows such a head for that protocol.
-        return _UPGRADE.sub(b"", head) if b"\r\nupgrade:" in fields else head
-
-    def _note_body(self, fields: bytes, *, is_http_1_0: bool) -> None:
-        """Note how the body ends, from the lower-case head; RFC 9112, 6.3, without its leniencies."""
-        self.awaits_continue = False
-        lengths, codings = fields.count(b"\r\ncontent-length:"), fields.count(b"\r\ntransfer-encoding:")
-        if lengths + codings > 1:
-            raise RequestRefused(400, "the request says twice how long it is (Content-Length, Transfer-Encoding)")
-        if codings:
-            if is_http_1_0 or _value(fields, b"\r\ntransfer-encoding:") != b"chunked":
-                raise RequestRefused(400, "the only transfer encoding taken is chunked, in HTTP/1.1")
-            self._part = _Part.CHUNK_SIZE
-            self._chunks = self._chunk_bytes = 0
-        elif lengths:
-            digits = _value(fields, b"\r\ncontent-length:")
-            if not digits.isdigit() or len(digits) > _MAX_LENGTH_DIGITS:
-                raise RequestRefused(400, "Content-Length has to be one number in decimal digits")
-            self._left = int(digits)
-            if self._left:
-                self._part = _Part.BODY
-        if b"\r\nexpect:" in fields:
-            if fields.count(b"\r\nexpect:") > 1 or _value(fields, b"\r\nexpect:") != b"100-continue":
-                raise RequestRefused(417, "the only expectation that can be met is 100-continue")
-            self.awaits_continue = self._part is not _Part.HEAD and not is_http_1_0
-
-    def _end_of_body(self) -> int:
-        """Tell how far the buffer belongs to a body of known length."""
-        taken = min(self._left, len(self._buffer))
-        self._left -= taken
+    def _take_body(self) -> bytes:
+        """Take as much of the buffer as belongs to a body of known length."""
+        body, self._buffer = self._buffer[: self._left], self._buffer[self._left :]
+        self._left -= len(body)
         if not self._left:
             self._part = _Part.HEAD
-        return taken
+        if body:
+            self.awaits_continue = False
+        return body
 
-    def _end_of_chunks(self) -> int:
-        """Tell how far the buffer belongs to a chunked body, checking its framing."""
+    def _take_chunks(self) -> bytes:
+        """Take as much of the buffer as belongs to a chunked body, checking its framing; gives what the chunks hold."""
+        parts: list[bytes] = []
+        end = self._read_chunks(parts)
+        if end:
+            self.awaits_continue = False
+            self._buffer = self._buffer[end:]
+        return b"".join(parts)
+
+    def _read_chunks(self, parts: list[bytes]) -> int:
+        """Put what chunks hold into a list, and tell how far the buffer was read."""
         end = 0
         while self._part is not _Part.HEAD:
             if self._part is _Part.CHUNK_DATA:
-                taken = min(self._left, len(self._buffer) - end)
-                end += taken
-                self._left -= taken
+                data = self._buffer[end : end + self._left]
+                parts.append(data)
+                end += len(data)
+                self._left -= len(data)
                 if self._left:
                     return end
                 self._part = _Part.CHUNK_END
@@ -244,7 +273,55 @@ class RequestFraming:
             raise RequestRefused(400, "the size of a chunk has to be up to 8 hexadecimal digits and CR LF")
 
 
-def _value(fields: bytes, name: bytes) -> bytes:
-    """Give the value of a field that is there, without surrounding white space."""
-    start = fields.index(name) + len(name)
-    return fields[start : fields.index(b"\r\n", start)].strip(b" \t")
+def _end_of_empty_lines(buffer: bytes) -> int:
+    found = _EMPTY_LINES.match(buffer)
+    return 0 if found is None else found.end()
+
+
+def _read_head(raw: bytes) -> _Framed:
+    """Read a head: request line, fields, how the body ends."""
+    match = _HEAD.fullmatch(raw)
+    if match is None:
+        raise RequestRefused(400, "the request head is malformed; see RFC 9112, sections 3 and 5")
+    method, target, minor_version = match.groups()
+    if not target.startswith(b"/"):
+        raise RequestRefused(400, "the request target has to be a path beginning with /")
+    if method not in METHODS:
+        raise RequestRefused(405, "the request method is not served here")
+    fields = []
+    for line in raw[match.end(3) + 2 : -4].split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        fields.append((name.lower(), value.strip(b" \t")))
+    if len(_values(fields, b"host")) != 1:
+        raise RequestRefused(400, "the request has to have one Host header")
+    is_http_1_0 = minor_version == b"0"
+    wishes = {wish.strip(b" \t").lower() for value in _values(fields, b"connection") for wish in value.split(b",")}
+    keeps_alive = b"keep-alive" in wishes if is_http_1_0 else b"close" not in wishes
+    head = RequestHead(method.decode(), target, is_http_1_0, tuple(fields), keeps_alive)
+    return _note_body(head)
+
+
+def _note_body(head: RequestHead) -> _Framed:
+    """Note how the body ends; RFC 9112, 6.3, without its leniencies."""
+    lengths, codings = _values(head.fields, b"content-length"), _values(head.fields, b"transfer-encoding")
+    if len(lengths) + len(codings) > 1:
+        raise RequestRefused(400, "the request says twice how long it is (Content-Length, Transfer-Encoding)")
+    part, left = _Part.HEAD, 0
+    if codings:
+        if head.is_http_1_0 or codings[0].lower() != b"chunked":
+            raise RequestRefused(400, "the only transfer encoding taken is chunked, in HTTP/1.1")
+        part = _Part.CHUNK_SIZE
+    elif lengths:
+        if not lengths[0].isdigit() or len(lengths[0]) > _MAX_LENGTH_DIGITS:
+            raise RequestRefused(400, "Content-Length has to be one number in decimal digits")
+        left = int(lengths[0])
+        part = _Part.BODY if left else _Part.HEAD
+    expectations = _values(head.fields, b"expect")
+    if expectations and (len(expectations) > 1 or expectations[0].lower() != b"100-continue"):
+        raise RequestRefused(417, "the only expectation that can be met is 100-continue")
+    awaits_continue = bool(expectations) and part is not _Part.HEAD and not head.is_http_1_0
+    return _Framed(head, part, left, awaits_continue)
+
+
+def _values(fields: Sequence[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+    return [value for each, value in fields if each == name]
