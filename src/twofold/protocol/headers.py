@@ -5,6 +5,7 @@ Source: MCP 2026-07-28, Streamable HTTP, "Request Metadata".
 """
 
 import binascii
+import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ LAST_EVENT_ID = b"last-event-id"
 
 _PREFIX, _SUFFIX = "=?base64?", "?="
 _BLANKS = b" \t"
+_SHORT = 128
+"""Characters of a text whose form in a header is remembered."""
 # Longer than any number a 64-bit float can hold; what is compared stays small whatever is sent.
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?\Z")
 
@@ -256,8 +259,11 @@ def _mirrored(value: Json) -> str | int | None:
 
 def _says(raw: bytes, value: Json, *, header: str) -> bool:
     """Say whether a header carries a value."""
-    if isinstance(value, str | int) and raw == _encode_if_possible(value):
-        return True  # nearly always: what clients send is what we would
+    if type(value) is str and len(value) <= _SHORT:
+        if raw == _write_short(value):
+            return True  # nearly always: what clients send is what we would
+    elif isinstance(value, str | int) and raw == _encode_if_possible(value):
+        return True
     text = decode_value(raw, header=header)
     if isinstance(value, str):
         return text == value
@@ -276,6 +282,12 @@ def _encode_if_possible(value: str | int) -> bytes | None:
         return encode_value(value).encode()
     except ValueError:  # no header says this
         return None
+
+
+@functools.lru_cache(maxsize=256)
+def _write_short(text: str) -> bytes | None:
+    """Write a short text, as most methods and names are; those of one server are few."""
+    return _encode_if_possible(text)
 
 
 def _missing(header: str, where: str) -> HeaderMismatch:

@@ -20,7 +20,10 @@ MAX_BODY_HELD = 64 * 1024
 """Of a body that the application has not asked for; then the peer is not read on."""
 _LARGE_BYTES = 64 * 1024
 _BODILESS = frozenset({204, 304})
-_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
+"""In lower case, as ASGI has it."""
+_SHORT = 64
+"""Bytes of a field's value that may be remembered."""
 _LINE_END = re.compile(rb"[\r\n\0]")
 
 
@@ -186,17 +189,13 @@ class Cycle:
         lines = [_status_line(status), self._connection.common_field]
         says_close = self._connection.is_ending
         for name, value in fields:
-            if _LINE_END.search(value) or not _NAME.fullmatch(name):
-                raise RuntimeError(f"the application sent a header that would break its answer: {name!r:.80}")
-            known = name.lower()
-            if known == b"content-length":
+            if name == b"content-length":
                 self._left_bytes = int(value)
-            elif known == b"transfer-encoding":
-                continue  # that is this side's to say
-            elif known == b"connection":
+                lines.append(b"content-length: %d\r\n" % self._left_bytes)
+            elif name == b"connection":
                 says_close = says_close or b"close" in value.lower()
-                continue
-            lines += (name, b": ", value, b"\r\n")
+            elif name != b"transfer-encoding":  # that is this side's to say
+                lines.append(_field_line(name, value) if len(value) <= _SHORT else _write_field(name, value))
         self._choose_framing(status, lines, says_close=says_close)
         lines.append(b"\r\n")
         self.response_started = True
@@ -277,6 +276,16 @@ class Cycle:
         shown = b"" if self._head.method == "HEAD" else text
         self._connection.write(b"".join((_status_line(status), self._connection.common_field, kind, shown)))
         self._complete()
+
+
+def _write_field(name: bytes, value: bytes) -> bytes:
+    if _LINE_END.search(value) or not _NAME.fullmatch(name):
+        raise RuntimeError(f"the application sent a header that would break its answer: {name!r:.80}")
+    return b"%b: %b\r\n" % (name, value)
+
+
+_field_line = functools.lru_cache(maxsize=256)(_write_field)
+"""Most answers have the same few fields."""
 
 
 @functools.lru_cache(maxsize=64)
