@@ -60,6 +60,15 @@ class ToolCache:
         age = asyncio.get_running_loop().time() - self._read_at
         return listing.ttl_milliseconds is not None and age * 1000 >= listing.ttl_milliseconds
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the listing has to be read before a call.
+
+        One that holds no time at all is read again only when a result seems to break it: a call must not cost a
+        listing each time.
+        """
+        return self._listing is None or self._has_changed or (self.is_stale() and bool(self._listing.ttl_milliseconds))
+
     async def find(self, name: str, *, drops_bad_headers: bool) -> ListedTool | None:
         """Find what is known of a tool: the listing is read once, and again after it has changed.
 
@@ -68,9 +77,7 @@ class ToolCache:
         Raises:
             TransportError: There was no answer, or none that can be read.
         """
-        # A listing that holds no time at all is read again only when a result seems to break it: a call must not
-        # cost a listing each time.
-        if self._listing is None or self._has_changed or (self.is_stale() and self._listing.ttl_milliseconds):
+        if self.is_due:
             try:
                 await self.fresh(drops_bad_headers=drops_bad_headers)
             except ProtocolError as error:

@@ -43,6 +43,7 @@ from twofold.protocol.structs import Json
 from twofold.protocol.wire import HANDSHAKE_REVISIONS
 from twofold.tools.workers import Workers
 from twofold.transports.child_process import ChildProcessLink, StdioServer
+from twofold.transports.deadline import Deadline, notice_wait
 from twofold.transports.link import Link
 from twofold.transports.memory import MemoryLink, ServedInMemory
 
@@ -246,11 +247,15 @@ class Client:
             find_validator(as_type)  # what cannot be read as such is known before anything is done
         call = _Call(name, _check_arguments(name, arguments), on_progress, meta)
         raw = await self._send_call(call, deadline)
+        limit = Deadline(deadline - asyncio.get_running_loop().time())
         try:
-            async with asyncio.timeout_at(deadline):
-                result = await self._judge(call, raw, check, deadline)
-        except TimeoutError:
+            result = await notice_wait(self._judge(call, raw, check, deadline), limit.start)
+        except asyncio.CancelledError:
+            if not limit.take_back():
+                raise
             result = self._unjudged(call.name, raw, seconds)
+        finally:
+            limit.stop()
         result = raise_unless_kept(result, tool_name=name, check=check)
         return result if as_type is None else await self._read_as(result, as_type, name)
 
@@ -373,6 +378,8 @@ class Client:
 
     async def _find_in_time(self, name: str, deadline: float) -> None:
         """Have the listing read before a call is sent, within the call's time."""
+        if not (self._tools.is_due or self._conversation.link.has_lost_session):
+            return
         try:
             async with asyncio.timeout_at(deadline) as limit:
                 await self._in_session(partial(self._find, name))

@@ -12,7 +12,7 @@ import subprocess
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -59,6 +59,7 @@ INHERITED = frozenset(
 
 _KEPT_BYTES = 4 * KEPT_CHARACTERS  # a character of UTF-8 has at most four
 _HEAD_BYTES = 4096
+_READ_BYTES = 64 * 1024
 _LARGE_BYTES = 256 * 1024
 _LOOK_SECONDS = 0.02
 _SHOWN_CHARACTERS = 80
@@ -284,6 +285,20 @@ class _Group:
         self.signal(signal.SIGKILL)
 
 
+class _Stdout(asyncio.Protocol):
+    """Takes what comes on a server's stdout; all else stays with the protocol that was there before."""
+
+    def __init__(self, on_data: Callable[[bytes], None], before: asyncio.Protocol) -> None:
+        self._on_data = on_data
+        self._before = before
+
+    def data_received(self, data: bytes) -> None:
+        self._on_data(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._before.connection_lost(exc)
+
+
 class _Child(asyncio.SubprocessProtocol):
     """A running server: its streams and its end. No task of its own; asyncio calls it."""
 
@@ -321,8 +336,16 @@ class _Child(asyncio.SubprocessProtocol):
             self._stdin.set_write_buffer_limits(high=0)  # whoever writes waits until the system has taken everything
         self.group = _Group(self._transport.get_pid())
         self._is_made = True
+        self._hear_stdout(self._transport.get_pipe_transport(1))
         if self._exited.is_set():  # on uvloop, a program that ends at once has ended before it was made
             self.process_exited()
+
+    def _hear_stdout(self, stdout: Any) -> None:
+        """Have what the server says come here directly: asyncio hands on each piece on the loop's next turn."""
+        if stdout is not None and not stdout.is_closing():
+            stdout.set_protocol(_Stdout(self._lines.feed, stdout.get_protocol()))
+            if hasattr(stdout, "max_size"):  # of asyncio: for each read it would have the system map so much memory
+                stdout.max_size = min(stdout.max_size, _READ_BYTES)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Mapping
 
 from twofold.errors import HeaderMismatch, ServerBusy, UnsupportedProtocolVersion
+from twofold.transports.deadline import notice_wait
 from twofold.transports.exchange import Answer
 from twofold.transports.http.asgi import Receive, Send
-from twofold.transports.http.deadline import notice_wait
 from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection
 from twofold.transports.http.reply import Headers, send_empty, send_json, status_of

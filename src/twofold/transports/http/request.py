@@ -7,8 +7,8 @@ import msgspec
 from twofold.errors import InvalidRequest
 from twofold.protocol.headers import PROTOCOL_VERSION
 from twofold.protocol.wire import PER_REQUEST_REVISIONS
+from twofold.transports.deadline import Deadline, notice_wait
 from twofold.transports.http.asgi import Receive, Scope
-from twofold.transports.http.deadline import Deadline, notice_wait
 from twofold.transports.http.reply import Refusal
 
 MAX_BODY_BYTES = 4 * 1024 * 1024

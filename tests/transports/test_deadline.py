@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from twofold.transports.http.deadline import Deadline, notice_wait
+from twofold.transports.deadline import Deadline, notice_wait
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
