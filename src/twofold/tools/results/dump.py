@@ -51,6 +51,7 @@ class Dumper(msgspec.Struct, frozen=True):
         by_alias: True forces aliases on classes that write themselves; None leaves each field as it is.
         tells_objects: Text for a reader is all that is wanted: an object without a JSON form is written as
             its own class's `__str__`.
+        is_simple: pydantic's bytes are all there is to it.
     """
 
     serializer: SchemaSerializer
@@ -61,6 +62,7 @@ class Dumper(msgspec.Struct, frozen=True):
     writes_bytes: bool = True
     by_alias: bool | None = None
     tells_objects: bool = False
+    is_simple: bool = False
 
     @classmethod
     def of(cls, rewritten: Rewritten) -> "Dumper":
@@ -73,6 +75,7 @@ class Dumper(msgspec.Struct, frozen=True):
             has_keys=rewritten.has_keys,
             repeats_names=rewritten.repeats_names,
             writes_bytes=rewritten.writes_bytes,
+            is_simple=not (rewritten.is_verbatim or rewritten.is_open or rewritten.has_keys),
         )
 
     def dump(self, value: Any, *, at: Path = ()) -> bytes:
@@ -85,6 +88,11 @@ class Dumper(msgspec.Struct, frozen=True):
         Raises:
             ResultRefused: JSON cannot hold the value.
         """
+        if self.is_simple:
+            try:
+                return self.serializer.to_json(value, warnings=False)
+            except PydanticSerializationError as error:
+                self._explain(value, error, at)
         written = value
         if self.is_verbatim:
             verbatim = write_verbatim(value)

@@ -375,7 +375,12 @@ class _DataRenderer(msgspec.Struct, frozen=True):
         if self.reads_iterators:
             value = _read_iterator(value)
         try:
-            valid, raw = self._dump(value)
+            valid = self.validate(value)
+            raw = self.dumper.dump(valid, at=self.place)
+        except ValidationError as error:
+            if isinstance(value, _NOT_DATA):  # a class of the author's derived from one
+                return self._render_own(value)
+            raise refuse_value(error, title=self.title, at=self.place, hides_input=self.hides_input) from None
         except ResultRefused:
             if isinstance(value, _NOT_DATA):  # a class of the author's derived from one
                 return self._render_own(value)
