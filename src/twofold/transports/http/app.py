@@ -11,7 +11,7 @@ from typing import Any
 from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
 from twofold.protocol.headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
 from twofold.protocol.jsonrpc import is_request
-from twofold.transports.http.asgi import Receive, Scope, Send
+from twofold.transports.http.asgi import REQUEST, Receive, Request, Scope, Send
 from twofold.transports.http.authorization import (
     Authorize,
     ProtectedResource,
@@ -43,6 +43,7 @@ from twofold.transports.http.request import (
     check_posted_type,
     read_body,
     read_head,
+    too_large,
 )
 from twofold.transports.http.sessions import Session, Sessions
 
@@ -67,6 +68,7 @@ class Discarding:
 
 
 _NOWHERE = Discarding()
+_NO_EXTENSIONS: dict[str, Any] = {}
 
 
 class StreamableHTTP:
@@ -114,6 +116,7 @@ class StreamableHTTP:
         self._notices = Places(limits.requests, "notifications are being read")
         self._is_stopping = False
         self._ending: asyncio.Task[None] | None = None
+        self._key = object()  # of what is noted about a head
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI scope."""
@@ -183,14 +186,21 @@ class StreamableHTTP:
         """Answer one request; whatever stands in its way is said with a status of its own."""
         extra: Headers = ()
         try:
-            head = read_head(scope)
-            extra = self._check_caller(head)
+            request = scope.get("extensions", _NO_EXTENSIONS).get(REQUEST)
+            known = None if request is None else request.notes.get((self._key, scope["root_path"]))
+            if known is not None:
+                head, extra = known
+            else:
+                head = read_head(scope)
+                extra = self._check_caller(head)
+                if request is not None:
+                    request.notes[self._key, scope["root_path"]] = head, extra
             if head.path not in self._paths:
                 await self._answer_elsewhere(head, send, extra)
                 return
             place = self._places_for(head).take()
             try:
-                await self._answer_endpoint(head, place, receive=receive, send=send, extra=extra)
+                await self._answer_endpoint(head, place, request, receive=receive, send=send, extra=extra)
             finally:
                 place.leave()
         except Refusal as refusal:
@@ -226,7 +236,9 @@ class StreamableHTTP:
         error = MethodNotFound(f"there is nothing at {head.path!r:.80}; the MCP endpoint is {self.path}")
         raise Refusal(404, error)
 
-    async def _answer_endpoint(self, head: Head, place: Place, *, receive: Receive, send: Send, extra: Headers) -> None:
+    async def _answer_endpoint(
+        self, head: Head, place: Place, request: Request | None, *, receive: Receive, send: Send, extra: Headers
+    ) -> None:
         if head.method == "OPTIONS":
             await self._answer_preflight(head, send, extra)
             return
@@ -238,7 +250,7 @@ class StreamableHTTP:
         if self._loop is not asyncio.get_running_loop():
             await self._open_lazily()
         if head.method == "POST":
-            await self._answer_post(head, principal, place, receive=receive, send=send, extra=extra)
+            await self._answer_post(head, principal, place, request, receive=receive, send=send, extra=extra)
         else:
             await self._answer_session_method(head, principal, receive, send, extra)
 
@@ -287,18 +299,32 @@ class StreamableHTTP:
             logger.exception("the lifespan of server %r failed", self._server.name)
             raise Refusal(500, InternalError("the server failed to start; its log says why")) from None
 
-    async def _read_body(self, head: Head, receive: Receive) -> bytes | None:
+    async def _read_body(self, head: Head, request: Request | None, receive: Receive) -> bytes | None:
         """Read the body; None if the client has gone meanwhile."""
+        body = None if request is None else request.take_body()
+        if body is not None:
+            if len(body) > self._max_body_bytes:
+                raise too_large(f"{len(body)} bytes came", self._max_body_bytes)
+            return body
         return await read_body(head, receive, max_bytes=self._max_body_bytes, seconds=self._limits.body_seconds)
 
     async def _answer_post(
-        self, head: Head, principal: object, place: Place, *, receive: Receive, send: Send, extra: Headers
+        self,
+        head: Head,
+        principal: object,
+        place: Place,
+        request: Request | None,
+        *,
+        receive: Receive,
+        send: Send,
+        extra: Headers,
     ) -> None:
+        """Answer a message."""
         headers = head.headers
         check_posted_type(headers)
         check_accepted(headers, JSON_TYPE, STREAM_TYPE)
-        body = await self._read_body(head, receive)
-        if body is None:
+        body = await self._read_body(head, request, receive)
+        if body is None:  # the client has gone
             return
         session_id = headers.get(SESSION_ID)
         if head.is_per_request:
@@ -404,7 +430,7 @@ class StreamableHTTP:
             await send_empty(send, 204, extra)
             return
         check_accepted(head.headers, STREAM_TYPE)
-        if await self._read_body(head, receive) is None:
+        if await self._read_body(head, None, receive) is None:
             return
         last_event_id = head.headers.get(LAST_EVENT_ID)
         if last_event_id is None:

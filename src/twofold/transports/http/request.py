@@ -95,7 +95,7 @@ async def read_body(head: Head, receive: Receive, *, max_bytes: int, seconds: fl
     """
     announced = head.headers.get(b"content-length", b"")
     if announced.isdigit() and int(announced[:20]) > max_bytes:
-        raise _too_large(f"{int(announced[:20])} bytes are announced", max_bytes)
+        raise too_large(f"{int(announced[:20])} bytes are announced", max_bytes)
     deadline = Deadline(seconds)
     try:
         return await notice_wait(_read_parts(receive, max_bytes), deadline.start)
@@ -115,14 +115,15 @@ async def _read_parts(receive: Receive, max_bytes: int) -> bytes | None:
         part: bytes = event.get("body", b"")
         size += len(part)
         if size > max_bytes:
-            raise _too_large(f"{size} bytes came", max_bytes)
+            raise too_large(f"{size} bytes came", max_bytes)
         if not event.get("more_body"):
             return b"".join((*parts, part)) if parts else part
         parts.append(part)
     return None
 
 
-def _too_large(what: str, max_bytes: int) -> Refusal:
+def too_large(what: str, max_bytes: int) -> Refusal:
+    """Make the refusal of a body."""
     error = InvalidRequest(f"the body is too large: {what}, {max_bytes} are allowed (the server's max_body_bytes)")
     return Refusal(413, error, closes=True)
 

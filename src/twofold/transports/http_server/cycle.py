@@ -105,6 +105,7 @@ class Cycle:
         self._awaits_continue = awaits_continue
         self._body = piece.body
         self._is_body_whole = piece.is_last
+        self._is_untouched = True
         self._has_news = bool(piece.body) or piece.is_last
         self._news: asyncio.Event | None = None
         self._unsent_head = b""
@@ -148,6 +149,14 @@ class Cycle:
         if self._news is not None:
             self._news.set()
 
+    def take_body(self) -> bytes | None:
+        """Take the whole body, if it is there and nothing of it was given yet."""
+        if not (self._is_body_whole and self._is_untouched and self._has_news):
+            return None
+        self._has_news = False
+        body, self._body = self._body, b""
+        return body
+
     async def receive(self) -> Event:
         """Give the next part of the body, or tell that the peer has gone, or has all of its answer."""
         if self._awaits_continue and not self._connection.is_closing:
@@ -161,7 +170,7 @@ class Cycle:
             await self._news.wait()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
-        self._has_news = False
+        self._has_news = self._is_untouched = False
         body, self._body = self._body, b""
         return {"type": "http.request", "body": body, "more_body": not self._is_body_whole}
 

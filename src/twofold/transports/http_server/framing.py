@@ -10,6 +10,7 @@ Source: RFC 9112, sections 2.2, 3, 5, 6, 7.1 and 11.2.
 import enum
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -73,6 +74,7 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
         is_http_1_0: The older of the two versions.
         fields: Names in lower case, values without the white space around them, in their order.
         keeps_alive: Whether the peer wants to go on using the connection.
+        notes: What an application made of it, to be found when the same head comes again on the connection.
     """
 
     method: str
@@ -80,6 +82,7 @@ class RequestHead(msgspec.Struct, frozen=True, gc=False):
     is_http_1_0: bool
     fields: tuple[tuple[bytes, bytes], ...]
     keeps_alive: bool
+    notes: dict[object, Any] = {}
 
 
 class Piece(msgspec.Struct, frozen=True, gc=False):

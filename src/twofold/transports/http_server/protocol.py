@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from twofold.transports.eager import start_task
-from twofold.transports.http.asgi import AsgiApp, Scope
+from twofold.transports.http.asgi import REQUEST, AsgiApp, Request, Scope
 from twofold.transports.http_server.bounds import HttpLimits
 from twofold.transports.http_server.cycle import Cycle
 from twofold.transports.http_server.framing import METHODS, Piece, RequestFraming, RequestHead, RequestRefused
@@ -301,7 +301,7 @@ class HttpProtocol(asyncio.Protocol):
     def _begin(self, head: RequestHead, piece: Piece) -> None:
         """Have the application begin with a request; most are answered when this returns."""
         cycle = self._cycle = Cycle(self, head, piece, awaits_continue=self._framing.awaits_continue)
-        work = cycle.run(self._service.app, self._make_scope(head))
+        work = cycle.run(self._service.app, self._make_scope(head, cycle))
         # The loop calls us in the context of whoever last resumed the reading, which may be an earlier request.
         if asyncio.current_task(self.loop) is None:
             cycle.is_beginning = True
@@ -315,7 +315,7 @@ class HttpProtocol(asyncio.Protocol):
         self._service.tasks.add(task)
         task.add_done_callback(self._service.tasks.discard)
 
-    def _make_scope(self, head: RequestHead) -> Scope:
+    def _make_scope(self, head: RequestHead, cycle: Cycle) -> Scope:
         path, _, query = head.target.partition(b"?")
         return {
             "type": "http",
@@ -331,6 +331,7 @@ class HttpProtocol(asyncio.Protocol):
             "client": self._client,
             "server": self._server,
             "state": self._service.lifespan_state.copy(),
+            "extensions": {REQUEST: Request(head.notes, cycle.take_body)},
         }
 
     def _give_up(self) -> None:
