@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twofold.contract.plain import describe, find_foreign, name_type
+from twofold.contract.plain import describe, find_foreign, format_path, name_type
+from twofold.contract.schema import CompiledSchema
+from twofold.errors import InvalidDefinition
 
 SCALARS = st.one_of(
     st.none(),
@@ -55,3 +57,29 @@ def test_a_large_object_is_described_by_its_first_names() -> None:
     assert describe({f"k{n}": 1 for n in range(100_000)}) == (
         "an object with 'k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8', 'k9', 'k10', 'k11', 'k12'…"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("é", "é"),
+        ("a\nb", '["a\\nb"]'),
+        ("\x9b31m", '["\\u009b31m"]'),
+        ("\u202e", '["\\u202e"]'),
+        ("\u2028", '["\\u2028"]'),
+    ],
+)
+def test_a_place_is_shown_without_characters_that_change_how_a_line_is_read(name: str, shown: str) -> None:
+    """Names come from whoever sends the value: a terminal or a log would obey what they hold (found by fuzzing)."""
+    assert format_path((name,)) == shown
+
+
+def test_a_fault_in_a_schema_is_told_in_one_line_whatever_its_names_hold() -> None:
+    """The place in the schema is shown in 80 printable characters (found by fuzzing)."""
+    schema = {"properties": {"a\n" + "x" * 500: {"$ref": "#/nowhere"}}}
+    with pytest.raises(InvalidDefinition) as caught:
+        CompiledSchema.compile(schema, what="tool 'x'")
+    told = str(caught.value)
+    assert told.startswith("tool 'x', at #/properties/a�xxx")
+    assert told.isprintable()
+    assert len(told) < 300

