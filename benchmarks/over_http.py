@@ -80,7 +80,7 @@ def open_server(name: str, folder: Path) -> Iterator[Server]:
     peer, parsers = SERVERS[name]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    own = parsers == "plain" or peer in {"twofold", "floor"}
+    own = peer == "twofold" or (parsers == "plain" and peer != "floor")
     python = None if own else ENVIRONMENTS / "bench" / "bin" / "python"  # where uvloop and httptools are
     log = folder / f"{name}.log"
     with started(serve_command(peer, "http", parsers, str(port), python=python), log=log) as process:

@@ -1,6 +1,6 @@
 """One of several processes that serve an address: its parent, its share of the connections, its end.
 
-How they are kept is in `worker_processes`. Importing this module imports uvicorn, as `serve_http` does.
+How they are kept is in `worker_processes`.
 """
 
 import asyncio

@@ -135,12 +135,11 @@ class Runner(msgspec.Struct, frozen=True):
             kwargs: What it takes by name.
 
         Returns:
-            To be awaited at once: the value, and whether it is finished.
+            To be awaited: the value, and whether it is finished.
 
         Raises:
-            ToolError: A limit was reached, or, when it is awaited, the deadline passed.
+            ToolError: When it is awaited: a limit was reached, or the deadline passed.
         """
-        self.gate.enter()
         work = self._run_async(args, kwargs) if self.is_async else self._run_sync(args, kwargs)
         return work if self.timeout_seconds is None else self._within_deadline(work, self.timeout_seconds)
 
@@ -170,6 +169,7 @@ class Runner(msgspec.Struct, frozen=True):
         return outcome
 
     async def _run_async(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+        self.gate.enter()
         try:
             value = self.function(*args, **kwargs)
             if type(value) is CoroutineType:
@@ -181,6 +181,7 @@ class Runner(msgspec.Struct, frozen=True):
             self.gate.leave()
 
     async def _run_sync(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+        self.gate.enter()
         # The slot stays taken until the thread has ended, even if nobody waits for it any more.
         work, held = partial(self._work, args, kwargs), self.gate.running - 1
         value, is_finished = await self.workers.submit(work, on_end=self.gate.leave, held=held)
