@@ -115,9 +115,8 @@ def _write_text(raw: bytes, *, is_indented: bool) -> bytes:
     kind = raw[0]
     if kind == _QUOTE:
         return raw
-    if kind in (_BRACE, _BRACKET):
-        text = raw.decode()
-        return _encode(_format(text, indent=2) if is_indented else text)
+    if kind in (_BRACE, _BRACKET):  # nothing is kept that is not needed any more: it may be megabytes
+        return _encode(_format(raw.decode(), indent=2) if is_indented else raw.decode())
     return b'"%b"' % raw
 
 
