@@ -140,9 +140,11 @@ async def test_a_tool_whose_threads_all_hang_leaves_room_for_another():
         gate = Gate(name, max_concurrency=None, rate_limit=None)
         return Runner(function, name, False, None, lambda value: value, gate, workers)
 
-    slow, quick = make(lambda: release.wait(20), "slow"), make(lambda: "now", "quick")
+    begun: list[bool] = []
+    slow, quick = make(lambda: begun.append(True) or release.wait(20), "slow"), make(lambda: "now", "quick")
     calls = [asyncio.create_task(slow.run((), {})) for _ in range(20)]
-    await asyncio.sleep(0)
+    while len(begun) < 3:  # one that is given up before its thread takes it hangs nowhere
+        await asyncio.sleep(0.001)
     for call in calls:
         call.cancel()  # the 17 that were refused have ended
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
