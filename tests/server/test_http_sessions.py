@@ -421,7 +421,7 @@ async def test_finished_streams_are_kept_within_bounds():
 async def test_a_running_stream_nobody_reads_keeps_the_newest(caplog):
     """B3: bounded in memory; the answer is never dropped, and what is dropped is told in the log."""
     server = make_server()
-    go_on = asyncio.Event()
+    go_on, ended = asyncio.Event(), asyncio.Event()
 
     @server.tool()
     async def flood(ctx: Context) -> str:
@@ -430,6 +430,7 @@ async def test_a_running_stream_nobody_reads_keeps_the_newest(caplog):
         await go_on.wait()
         for step in range(2, 100):
             await ctx.report_progress(step)
+        ended.set()
         return "all sent"
 
     async with HttpPeer(server, limits=Limits(kept_bytes=1000)) as http, HttpSession(http) as session:
@@ -438,6 +439,7 @@ async def test_a_running_stream_nobody_reads_keeps_the_newest(caplog):
         response.disconnect()
         await asyncio.wait_for(response.task, 10)
         go_on.set()
+        await asyncio.wait_for(ended.wait(), 10)
         rest = await resumed(session, response.events[-1].id)
     assert rest.messages[-1]["result"]["structuredContent"] == {"result": "all sent"}
     assert sum(len(event.data) for event in rest.events) < 1000

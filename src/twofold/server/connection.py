@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -54,6 +55,10 @@ _ID_TYPES = (int, str)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 CANCEL_SECONDS = 1.0
 """So long a cancelled call may take to clean up while the server ends."""
+QUICK_SECONDS = 0.001
+"""A tool whose first step took longer is not begun while answers of others wait to be sent."""
+TURN_SECONDS = 0.002
+"""First steps that took so long together are enough for one turn of the event loop; what comes then is begun later."""
 BATCH = "["
 """Counts as the name of what runs in batches; no tool can have it."""
 
@@ -117,6 +122,8 @@ class Connection:
         session: What `initialize` agreed on.
         told_of_prompts: Whether its answer said that there are prompts: only then are changes of theirs told.
         assumed: What holds without `initialize`, where a server of several processes keeps no sessions.
+        on_ended: Called when a request that had to wait has been worked off.
+        before_slow: Called before something is begun that may hold up the event loop: what is said already is sent.
     """
 
     def __init__(
@@ -148,6 +155,10 @@ class Connection:
         self._lines = LineExchange(writer)
         self._posted: collections.deque[None] = collections.deque()
         self.on_ended: Callable[[], None] | None = None
+        self.before_slow: Callable[[], None] | None = None
+        self._quick: set[str] = set()
+        self._spent_seconds = 0.0
+        self._is_turn_spent = False
 
     @property
     def running(self) -> int:
@@ -170,7 +181,7 @@ class Connection:
             exchange.finish(pending)
         else:
             request_id, name, work = pending
-            self._spawn(self._respond(request_id, work, exchange), request_id, exchange, name=name)
+            self._spawn(self._respond(request_id, work, exchange, name), request_id, exchange, name=name)
 
     async def answer(self, line: bytes, exchange: Exchange | None = None) -> Answer | None:
         """Take one line and give back the answer to it, or None if none is owed; the work is done in this task."""
@@ -427,8 +438,10 @@ class Connection:
         error = InternalError(f"the server failed to answer (reference {reference})")
         return Answer(encode_error(request_id, error), error)
 
-    async def _respond(self, request_id: RequestId, work: Work, exchange: Exchange) -> None:
+    async def _respond(self, request_id: RequestId, work: Work, exchange: Exchange, name: str) -> None:
         exchange.finish(await self._complete(request_id, work, exchange))
+        if name not in self._quick and self.before_slow is not None:
+            self.before_slow()  # the next one may be as slow
         await exchange.drain()
 
     async def _respond_to_batch(self, line: bytes, exchange: Exchange) -> None:
@@ -497,17 +510,35 @@ class Connection:
     def _spawn(
         self, work: Coroutine[Any, Any, None], request_id: RequestId | None, exchange: Exchange, *, name: str
     ) -> None:
-        if asyncio.current_task(self._loop) is None:  # a transport calls, not a client in this process
+        if asyncio.current_task(self._loop) is None and not self._is_turn_spent:  # else a client in this process calls
+            if name not in self._quick and self.before_slow is not None:
+                self.before_slow()
+            began = time.perf_counter()
             task = start_task(work, self._loop)
+            self._note_step(name, time.perf_counter() - began)
             if task.done():
                 self._look_after(task, exchange)
                 return
         else:
             task = self._loop.create_task(work)
-            if request_id is not None:  # else it does so itself, being begun
+            if request_id is not None and not task.done():  # else it does, or has done, so itself
                 self._in_flight[request_id] = task
         self._tasks[task] = request_id, name, exchange
         task.add_done_callback(partial(self._end_task, exchange))
+
+    def _note_step(self, name: str, seconds: float) -> None:
+        """Note how long a first step took: what is begun at once must not keep the event loop from everything else."""
+        if seconds < QUICK_SECONDS:
+            self._quick.add(name)
+        else:
+            self._quick.discard(name)
+        self._spent_seconds += seconds
+        if self._spent_seconds > TURN_SECONDS:
+            self._is_turn_spent = True
+            self._loop.call_soon(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._spent_seconds, self._is_turn_spent = 0.0, False
 
     def _end_task(self, exchange: Exchange, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)

@@ -4,12 +4,13 @@ Only who serves HTTP imports it.
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -268,13 +269,25 @@ async def _serve_connections(
         stopping.cancel()
         # Every answer is the last one on its connection from now on, so that none is closed just as its client asks.
         service.is_ending = True
-        await asyncio.sleep(LOOK_SECONDS)  # who is connected already is accepted, or the system would reset it
+        await asyncio.sleep(LOOK_SECONDS)  # who is connected already is answered, or the system would reset it
+        accepting = [each for listener in listeners for each in _accept_waiting(listener, service)]
         for server in servers:
             server.close()
+        await asyncio.gather(*accepting, return_exceptions=True)
         if on_stopping is not None:
             on_stopping()
         await _finish(service)
         rounds.cancel()
+
+
+def _accept_waiting(listener: socket.socket, service: Service) -> Iterator[asyncio.Future[object]]:
+    """Accept whoever waits at a socket that is about to be closed."""
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(OSError):  # nobody waits any more, or nobody more can be taken
+        while True:
+            accepted, _ = listener.accept()
+            accepted.setblocking(False)
+            yield loop.create_task(loop.connect_accepted_socket(partial(HttpProtocol, service), accepted))
 
 
 async def _make_rounds(service: Service) -> None:

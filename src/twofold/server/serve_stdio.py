@@ -78,6 +78,7 @@ async def _serve_live(
 
             def connect(writer: LineWriter) -> Intake:
                 opened.append(server.connect(writer, offer))
+                opened[-1].before_slow = writer.send_gathered
                 return Intake(opened[-1], writer)
 
             started.set()

@@ -42,8 +42,9 @@ class Sent:
         self._channel = channel
 
     def __await__(self) -> Generator[None, None, None]:
-        """Wait until the peer has room for more."""
+        """Wait until the message is out and the peer has room for more."""
         if self._channel is not None:
+            yield  # a turn of the event loop, in which it is written
             yield from self._channel.drain().__await__()
 
 

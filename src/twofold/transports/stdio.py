@@ -25,7 +25,8 @@ LAST_LOOK_SECONDS = 0.5
 """So long what a peer has sent meanwhile is still taken, and refused, before the end."""
 _READ_BYTES = 64 * 1024
 """At once: more would have the allocator ask the system for memory, and give it back, with every read."""
-_LARGE_BYTES = 256 * 1024
+_LARGE_BYTES = 64 * 1024
+"""No more is gathered, or copied, before it is written."""
 
 
 class Receiver(Protocol):
@@ -155,6 +156,7 @@ class LineWriter:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
         self._is_gathering = False
         self._transport: asyncio.WriteTransport | None = None
         self._has_room = asyncio.Event()
@@ -176,13 +178,16 @@ class LineWriter:
         if self._transport is None or self.is_broken.is_set():
             return
         if len(message) >= _LARGE_BYTES:  # rather a second call than a second copy
-            self._send_gathered()
+            self.send_gathered()
             self._transport.write(message)
             self._transport.write(b"\n")
             return
         if not self._gathered and not self._is_gathering:
-            self._loop.call_soon(self._send_gathered)
+            self._loop.call_soon(self.send_gathered)
         self._gathered += (message, b"\n")
+        self._gathered_bytes += len(message)
+        if self._gathered_bytes >= _LARGE_BYTES:
+            self.send_gathered()
 
     @contextlib.contextmanager
     def gathering(self) -> Iterator[None]:
@@ -192,10 +197,11 @@ class LineWriter:
             yield
         finally:
             self._is_gathering = False
-            self._send_gathered()
+            self.send_gathered()
 
-    def _send_gathered(self) -> None:
-        gathered, self._gathered = self._gathered, []
+    def send_gathered(self) -> None:
+        """Send what was said in this turn now: whoever is called next may take its time."""
+        gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
         if self._transport is not None and gathered:
             self._transport.write(b"".join(gathered))
 
@@ -221,7 +227,7 @@ class LineWriter:
         """Send what is buffered, within a bound, and close."""
         if self._transport is None:
             return
-        self._send_gathered()
+        self.send_gathered()
         if not self.is_broken.is_set():
             self._transport.close()
         try:

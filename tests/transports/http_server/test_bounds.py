@@ -51,6 +51,9 @@ class Wire(asyncio.Transport):
 
     getsockname = getpeername
 
+    def fileno(self) -> int:
+        return -1  # the system knows nothing of it
+
     def setsockopt(self, *_: object) -> None:
         pass
 

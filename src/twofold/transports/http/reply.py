@@ -80,7 +80,8 @@ async def send_json(
 
 async def send_empty(send: Send, status: int, headers: Headers = ()) -> None:
     """Answer with a status alone."""
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0"), *headers]})
+    length = () if status == 204 else ((b"content-length", b"0"),)  # RFC 9110, 8.6
+    await send({"type": "http.response.start", "status": status, "headers": [*length, *headers]})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -1,6 +1,16 @@
 """What a connection over HTTP/1 may take: bounds on bytes, time and number."""
 
+import contextlib
+import socket
+import struct
+
 import msgspec
+
+try:
+    import fcntl
+    import termios
+except ModuleNotFoundError:  # Windows
+    fcntl = termios = None  # type: ignore[assignment]
 
 from twofold.transports.http_server.framing import MAX_FIELDS, MAX_HEAD_BYTES
 
@@ -19,7 +29,8 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
         linger_seconds: Between the last answer and the closing, in which what the peer still sends is thrown away;
             closing at once would let the answer be lost with it.
         grace_seconds: For running requests when the server stops.
-        max_connections: More are answered with 503. An open connection costs some 10 KiB and a file descriptor.
+        max_connections: More are answered with 503. An open connection costs some 10 KiB, with heads of
+            many fields up to 80, and a file descriptor.
     """
 
     max_head_bytes: int = MAX_HEAD_BYTES
@@ -35,3 +46,17 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     def shortest_seconds(self) -> float:
         """The shortest time that `HttpProtocol.check_deadlines` keeps."""
         return min(self.head_seconds, self.keep_alive_seconds, self.stall_seconds, self.linger_seconds)
+
+
+def count_unacknowledged(connection: socket.socket) -> int:
+    """Tell how many bytes the system still has to deliver; 0 where it does not say.
+
+    It takes more from us only once a good part of what it holds was taken, which is megabytes: a peer that reads slowly
+    but steadily would look as if it took nothing.
+    """
+    if fcntl is None or not hasattr(termios, "TIOCOUTQ"):
+        return 0
+    with contextlib.suppress(OSError, ValueError):  # closed meanwhile, or a system that has it for terminals only
+        held: int = struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, b"\0" * 4))[0]
+        return held
+    return 0

@@ -194,9 +194,10 @@ class Cycle:
 
     def _start(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> None:
         """Make the head; it goes out with the first part of the body, or on the loop's next turn."""
+        # A peer that was not told to go on may leave its body out or not: nobody knows what comes next.
+        says_close = self._connection.is_ending or self._awaits_continue
         self._awaits_continue = False
         lines = [_status_line(status), self._connection.common_field]
-        says_close = self._connection.is_ending
         for name, value in fields:
             if name == b"content-length":
                 self._left_bytes = int(value)

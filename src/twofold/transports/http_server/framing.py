@@ -123,6 +123,7 @@ class RequestFraming:
         self._max_head_bytes = max_head_bytes
         self._max_fields = max_fields
         self._buffer = b""
+        self._at = 0  # what stands before was taken: a rest is not copied with each request
         self._searched = 0
         self._part = _Part.HEAD
         self._left = 0
@@ -139,16 +140,18 @@ class RequestFraming:
     @property
     def is_unfinished(self) -> bool:
         """Whether a part of a request, be it one byte of its head, has come and the rest has not been taken."""
-        return self._part is not _Part.HEAD or bool(self._buffer)
+        return self._part is not _Part.HEAD or self._at < len(self._buffer)
 
     @property
     def held_bytes(self) -> int:
         """How much has come and not been taken."""
-        return len(self._buffer)
+        return len(self._buffer) - self._at
 
     def receive(self, data: bytes) -> None:
         """Add what the connection has received."""
-        self._buffer = self._buffer + data if self._buffer else data
+        self._searched = max(0, self._searched - self._at)
+        self._buffer = self._buffer[self._at :] + data if self.held_bytes else data
+        self._at = 0
 
     def take(self) -> Piece | None:
         """Take what has come next: the start of a request as far as it is there, or more of the one begun.
@@ -174,21 +177,20 @@ class RequestFraming:
 
     def _take_head(self) -> RequestHead | None:
         """Take a whole head, if there is one, and note what follows it."""
-        if self._buffer.startswith(b"\r\n"):  # RFC 9112, 2.2: some clients end a body with an empty line
-            self._buffer, self._searched = self._buffer[_end_of_empty_lines(self._buffer) :], 0
-        found = self._buffer.find(b"\r\n\r\n", self._searched)
+        if self._buffer.startswith(b"\r\n", self._at):  # RFC 9112, 2.2: some clients end a body with an empty line
+            self._at = _end_of_empty_lines(self._buffer, self._at)
+        found = self._buffer.find(b"\r\n\r\n", max(self._at, self._searched))
         if found < 0:
             self._check_head_start()
             return None
         end = found + 4
-        self._searched = 0
-        raw, self._buffer = self._buffer[:end], self._buffer[end:]
+        raw, self._at = self._buffer[self._at : end], end
         framed = self._known.get(raw)
         if framed is None:
-            if end > self._max_head_bytes or raw.count(b"\r\n") - 2 > self._max_fields:
+            if len(raw) > self._max_head_bytes or raw.count(b"\r\n") - 2 > self._max_fields:
                 raise self._too_large()
             framed = _read_head(raw)
-            if end <= KNOWN_HEAD_BYTES:
+            if len(raw) <= KNOWN_HEAD_BYTES:
                 if len(self._known) == KNOWN_HEADS:
                     self._known.clear()
                 self._known[raw] = framed
@@ -199,13 +201,14 @@ class RequestFraming:
 
     def _check_head_start(self) -> None:
         """Refuse early what cannot become a head: another protocol's bytes, bare line feeds, too much."""
-        if len(self._buffer) > self._max_head_bytes:
+        if self.held_bytes > self._max_head_bytes:
             raise self._too_large()
-        if self._buffer[:1] != b"\r" and self._buffer and not _HEAD_START.match(self._buffer):
+        begins_badly = not self._buffer.startswith(b"\r", self._at) and not _HEAD_START.match(self._buffer, self._at)
+        if self.held_bytes and begins_badly:
             raise RequestRefused(400, "the request does not begin as HTTP/1 does; this port speaks plain HTTP/1.1")
-        if _LONE_LINE_FEED.search(self._buffer, self._searched):
+        if _LONE_LINE_FEED.search(self._buffer, max(self._at, self._searched)):
             raise RequestRefused(400, "a line of the request head ends in LF alone; end each in CR LF")
-        self._searched = max(0, len(self._buffer) - 3)
+        self._searched = max(self._at, len(self._buffer) - 3)
 
     def _too_large(self) -> RequestRefused:
         return RequestRefused(
@@ -215,7 +218,8 @@ class RequestFraming:
 
     def _take_body(self) -> bytes:
         """Take as much of the buffer as belongs to a body of known length."""
-        body, self._buffer = self._buffer[: self._left], self._buffer[self._left :]
+        body = self._buffer[self._at : self._at + self._left]
+        self._at += len(body)
         self._left -= len(body)
         if not self._left:
             self._part = _Part.HEAD
@@ -227,14 +231,14 @@ class RequestFraming:
         """Take as much of the buffer as belongs to a chunked body, checking its framing; gives what the chunks hold."""
         parts: list[bytes] = []
         end = self._read_chunks(parts)
-        if end:
+        if end > self._at:
             self.awaits_continue = False
-            self._buffer = self._buffer[end:]
+            self._at = end
         return b"".join(parts)
 
     def _read_chunks(self, parts: list[bytes]) -> int:
         """Put what chunks hold into a list, and tell how far the buffer was read."""
-        end = 0
+        end = self._at
         while self._part is not _Part.HEAD:
             if self._part is _Part.CHUNK_DATA:
                 data = self._buffer[end : end + self._left]
@@ -276,9 +280,9 @@ class RequestFraming:
             raise RequestRefused(400, "the size of a chunk has to be up to 8 hexadecimal digits and CR LF")
 
 
-def _end_of_empty_lines(buffer: bytes) -> int:
-    found = _EMPTY_LINES.match(buffer)
-    return 0 if found is None else found.end()
+def _end_of_empty_lines(buffer: bytes, start: int) -> int:
+    found = _EMPTY_LINES.match(buffer, start)
+    return start if found is None else found.end()
 
 
 def _read_head(raw: bytes) -> _Framed:

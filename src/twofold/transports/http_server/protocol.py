@@ -6,6 +6,7 @@ timer.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import socket
 import struct
@@ -15,10 +16,12 @@ from urllib.parse import unquote
 
 from twofold.transports.eager import start_task
 from twofold.transports.http.asgi import REQUEST, AsgiApp, Request, Scope
-from twofold.transports.http_server.bounds import HttpLimits
+from twofold.transports.http_server.bounds import HttpLimits, count_unacknowledged
 from twofold.transports.http_server.cycle import Cycle
 from twofold.transports.http_server.framing import METHODS, Piece, RequestFraming, RequestHead, RequestRefused
 
+TURN_SECONDS = 0.002
+"""So long requests that one peer has sent ahead are begun in one turn of the event loop."""
 RETRY_AFTER_SECONDS = 5
 """What a client is told that finds all connections taken."""
 MAX_HELD_BYTES = 64 * 1024
@@ -236,6 +239,8 @@ class HttpProtocol(asyncio.Protocol):
             now: The event loop's time.
         """
         unsent_bytes = self._wire.get_write_buffer_size()
+        if unsent_bytes:
+            unsent_bytes += count_unacknowledged(self._wire.get_extra_info("socket"))
         if unsent_bytes == 0 or unsent_bytes < self._unsent_bytes:
             self._stalled_since = None
         elif self._stalled_since is None:
@@ -275,6 +280,7 @@ class HttpProtocol(asyncio.Protocol):
     def _hand_on(self) -> None:
         """Hand on what has come, but no second request before the first one has been answered."""
         self._is_handing_on = True
+        until = self.loop.time() + TURN_SECONDS
         try:
             while not (self._is_ending or self._wire.is_closing()):
                 if self._framing.is_between_requests and (self._is_answering or not self._framing.held_bytes):
@@ -286,17 +292,26 @@ class HttpProtocol(asyncio.Protocol):
                     return
                 if piece is None:
                     break
-                self._owing_since = self._idle_since = None
+                if piece.head is not None or self._is_answering:  # else nobody waits for what comes
+                    self._owing_since = self._idle_since = None
                 if piece.head is not None:
                     self._begin(piece.head, piece)
                 elif self._cycle is not None:
                     self._cycle.feed(piece)
                 if self._framing.awaits_continue and not self._is_answering:
                     self._end()  # see `on_response_complete`
+                elif self._framing.held_bytes and self.loop.time() > until:
+                    self._resume_soon()
+                    return
         finally:
             self._is_handing_on = False
         if not self._is_answering:
             self.resume_reading()
+
+    def _resume_soon(self) -> None:
+        """Leave the rest of what a peer has sent ahead to the loop's next turn: others wait too."""
+        self.pause_reading()
+        self.loop.call_soon(self._hand_on)
 
     def _begin(self, head: RequestHead, piece: Piece) -> None:
         """Have the application begin with a request; most are answered when this returns."""
@@ -343,7 +358,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def drop(self) -> None:
         """Give the connection up, with what the system still holds to be sent; it would keep that for minutes."""
-        self._wire.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        with contextlib.suppress(OSError):  # it is reset already
+            self._wire.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self._wire.abort()
 
     def _refuse(self, refusal: RequestRefused) -> None:
@@ -356,6 +372,7 @@ class HttpProtocol(asyncio.Protocol):
         head = [
             f"HTTP/1.1 {refusal.status} {_REASONS[refusal.status]}",
             "content-type: text/plain; charset=utf-8",
+            self.common_field.decode().rstrip(),
             f"content-length: {len(text)}",
             "connection: close",
             *_MORE_FIELDS.get(refusal.status, []),
