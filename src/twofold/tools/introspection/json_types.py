@@ -84,7 +84,7 @@ def _describe_union(members: list[JsonType]) -> JsonType | None:
 
 
 def copy_json(value: Json) -> Json:
-    """Copy a JSON value, all objects and arrays in it included (ten times faster than `copy.deepcopy`)."""
+    """Copy a JSON value, all objects and arrays in it included (two to three times as fast as `copy.deepcopy`)."""
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     return [copy_json(item) for item in value] if isinstance(value, list) else value
