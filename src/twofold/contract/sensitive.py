@@ -3,11 +3,12 @@
 import re
 
 SECRET_WORDS = frozenset({"password", "passwd", "secret", "token", "key", "credential", "authorization", "ssn"})
-_RUN_TOGETHER = re.compile(
-    r"(?:api|access|auth|private|secret|session|signing|encryption)(?:key|token)|\w+(?:password|passwd|secret|credential)|pwd"
+_RUN_TOGETHER = (
+    r"(?:api|access|auth|private|secret|session|signing|encryption)(?:key|token)"
+    r"|\w+(?:password|passwd|secret|credential)|pwd"
 )
 """Names in one piece that say the same: `apikey`, `accesstoken`, `dbpassword`."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 
 
 def secret_word(name: str) -> str | None:
@@ -19,9 +20,9 @@ def secret_word(name: str) -> str | None:
     Returns:
         The word in lower case, or None. Whole words count: `monkey` holds no `key`.
     """
-    for word in _WORD.findall(name):
+    for word in re.findall(_WORD, name):
         lower = str(word).lower()
         for candidate in (lower, lower.removesuffix("s")):
-            if candidate in SECRET_WORDS or _RUN_TOGETHER.fullmatch(candidate):
+            if candidate in SECRET_WORDS or re.fullmatch(_RUN_TOGETHER, candidate):
                 return next((known for known in SECRET_WORDS if candidate.endswith(known)), candidate)
     return None

@@ -6,7 +6,6 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from twofold.errors import InvalidDefinition, InvalidSignature
@@ -145,6 +144,10 @@ def _members_of(annotation: Any) -> list[Any]:
 def _title_of(parameter: inspect.Parameter) -> str | None:
     """Give the title that a `Field` says; pydantic's own, made from the name, tells nobody anything."""
     metadata = get_args(parameter.annotation)[1:] if get_origin(parameter.annotation) is Annotated else ()
+    if not metadata and (parameter.default is parameter.empty or isinstance(parameter.default, str | None)):
+        return None
+    from pydantic.fields import FieldInfo  # noqa: PLC0415 - half of a server's start, where nobody uses it
+
     fields = [each for each in (parameter.default, *metadata) if isinstance(each, FieldInfo)]
     return next((field.title for field in fields if field.title), None)
 

@@ -28,7 +28,7 @@ _BLANKS = b" \t"
 _SHORT = 128
 """Characters of a text whose form in a header is remembered."""
 # Longer than any number a 64-bit float can hold; what is compared stays small whatever is sent.
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?\Z")
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?\Z"
 
 
 class HeaderParameter(msgspec.Struct, frozen=True):
@@ -269,7 +269,7 @@ def _says(raw: bytes, value: Json, *, header: str) -> bool:
         return text == value
     if isinstance(value, bool):
         return text == ("true" if value else "false")
-    if not isinstance(value, int | float) or _NUMBER.match(text) is None:
+    if not isinstance(value, int | float) or re.match(_NUMBER, text) is None:
         return False
     # Exact, where floats are not: 2**53 and 2**53 + 1 are two values. A large float stands for its exact value as
     # well as for the digits it is written with.

@@ -53,7 +53,7 @@ BEFORE_MESSAGE = b" \t\r\n\v\f\0\xef\xbb\xbf\xff\xfe"
 
 _BRACKETS = re.compile(rb'[{\[]+|[}\]]+|"(?:[^"\\]+|\\.)*+"?', re.DOTALL)  # one without an end goes to the end
 # An id that stands before anything nested: good enough to tell a peer which of its broken lines was refused.
-_LEADING_ID = re.compile(rb'\A\s*\{[^{\[]*?"id"\s*:\s*(-?\d{1,19}|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")\s*[,}]')
+_LEADING_ID = rb'\A\s*\{[^{\[]*?"id"\s*:\s*(-?\d{1,19}|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")\s*[,}]'
 
 
 def decode_message(line: bytes) -> Message:
@@ -163,7 +163,7 @@ def cut_depth(line: bytes) -> bytes:
 
 def recover_id(line: bytes) -> RequestId | None:
     """Find the id of a message that could not be read, or None: it is never guessed from deeper down."""
-    found = _LEADING_ID.match(line)
+    found = re.match(_LEADING_ID, line)
     if found is None:
         return None
     try:

@@ -19,7 +19,7 @@ from twofold.tools.run import Runner
 
 logger = logging.getLogger("twofold")
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = r" at 0x[0-9a-fA-F]+"
 """Where in memory an object lies, which Python's own `repr` tells, is nobody's affair."""
 LARGE_BYTES = 64 * 1024
 """Larger arguments are bound, and larger results fully checked, in a thread, off the event loop.
@@ -124,5 +124,5 @@ def _from_author(trace: TracebackType | None) -> TracebackType | None:
 def error_faces(text: str) -> Faces:
     """Make a failed result of one text."""
     shown = text.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is no text
-    shown = _ADDRESS.sub("", shown)
+    shown = re.sub(_ADDRESS, "", shown)
     return Faces(b'[{"type":"text","text":%b}]' % msgspec.json.encode(shown), is_error=True)

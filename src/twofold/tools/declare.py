@@ -21,7 +21,7 @@ from twofold.tools.checks.icons import check_icons
 from twofold.tools.checks.names import check_name
 from twofold.tools.context import Context
 from twofold.tools.introspection.docstrings import read_docstring
-from twofold.tools.introspection.signatures import find_docstring, resolve_hints
+from twofold.tools.introspection.signatures import find_docstring, resolve_signature
 from twofold.tools.results.returns import Returns, Text, build_returns
 from twofold.tools.run import RateLimit, calls_asynchronously
 
@@ -122,26 +122,30 @@ def declare_tool(function: Callable[..., Any], options: ToolOptions, *, defaults
     meta = options.get("meta")
     if meta is not None:
         _check_meta(name, meta)
+    unknown_arguments = _choice(options, defaults)
+    signature, documented = resolve_signature(function), read_docstring(find_docstring(function))
     parameters = build_parameters(
         function,
         tool_name=name,
         context_type=Context,
-        unknown_arguments=_choice(options, defaults),
+        unknown_arguments=unknown_arguments,
         input_schema=options.get("input_schema"),
+        signature=signature,
+        documented=documented,
     )
     if options.get("input_schema") is not None and options.get("unknown_arguments") is not None:
         raise InvalidDefinition(
             f"tool {name!r}: input_schema= decides about unknown arguments; drop unknown_arguments="
         )
-    expose_errors = options.get("expose_errors")
+    description, expose_errors = options.get("description"), options.get("expose_errors")
     rate_limit = options.get("rate_limit")
     return Tool(
         name=name,
         function=function,
         parameters=parameters,
-        returns=_build_returns(function, name, options, defaults),
+        returns=_build_returns(function, signature.return_annotation, name=name, options=options, defaults=defaults),
         title=options.get("title"),
-        description=_description_of(function, options),
+        description=documented.description or None if description is None else description,
         annotations=hints,
         icons=check_icons(options.get("icons") or (), owner=f"tool {name!r}"),
         meta=meta,
@@ -177,17 +181,12 @@ def _name_of(function: Callable[..., Any], options: ToolOptions) -> str:
     return name
 
 
-def _description_of(function: Callable[..., Any], options: ToolOptions) -> str | None:
-    description = options.get("description")
-    if description is not None:
-        return description
-    return read_docstring(find_docstring(function)).description or None
-
-
-def _build_returns(function: Callable[..., Any], name: str, options: ToolOptions, defaults: ToolDefaults) -> Returns:
+def _build_returns(
+    function: Callable[..., Any], annotation: Any, *, name: str, options: ToolOptions, defaults: ToolDefaults
+) -> Returns:
     text = options.get("text")
     return build_returns(
-        resolve_hints(function).get("return", inspect.Signature.empty),
+        annotation,
         tool_name=name,
         function_name=getattr(function, "__name__", name),
         structured_output=options.get("structured_output"),

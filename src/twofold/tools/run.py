@@ -17,7 +17,7 @@ from twofold.tools.workers import Workers
 _PERIOD_SECONDS = {"s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 _SETTLED = frozenset({str, int, float, bool, bytes, list, dict, tuple, set, type(None)})
 """Types of which nothing is to be awaited or streamed: the slow question is asked of strange ones only."""
-_RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*\Z")
+_RATE = r"\s*(\d+)\s*/\s*([a-z]+)\s*\Z"
 
 
 class RateLimit(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +40,7 @@ class RateLimit(msgspec.Struct, frozen=True, gc=False):
         """
         if isinstance(given, RateLimit):
             return given
-        found = _RATE.match(given) if isinstance(given, str) else None
+        found = re.match(_RATE, given) if isinstance(given, str) else None
         if found is None or found[2] not in _PERIOD_SECONDS:
             raise InvalidDefinition(
                 f"rate_limit: expected '5/s', '100/min', '1000/hour' or RateLimit(…), got {given!r}"

@@ -14,11 +14,19 @@ from twofold.tools.introspection.signatures import (
     find_docstring,
     name_callable,
     resolve_class,
-    resolve_hints,
     resolve_signature,
 )
 
 HINTS = {"a": int, "b": Annotated[str, "note"], "return": type(None)}
+
+
+def resolve_hints(function: Any) -> dict[str, Any]:
+    """Give the annotations of a signature by name, the result's under `return`."""
+    signature = resolve_signature(function)
+    named = {one.name: one.annotation for one in signature.parameters.values()} | {
+        "return": signature.return_annotation
+    }
+    return {name: annotation for name, annotation in named.items() if annotation is not inspect.Signature.empty}
 
 
 def plain(a: int, b: Annotated[str, "note"]) -> None:

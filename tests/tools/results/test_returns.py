@@ -1139,3 +1139,42 @@ def test_a_secret_is_not_shown_in_a_refusal(value: Any) -> None:
     text = refusal(Login, value)
     assert "validation error" in text
     assert "hunter2" not in text
+
+
+def test_tools_that_return_one_type_share_no_schema_and_each_is_named() -> None:
+    """What a type becomes is remembered; what is published of one tool is that tool's alone."""
+    first = build_returns(list[Weather], tool_name="first", function_name="first")
+    second = build_returns(list[Weather], tool_name="second", function_name="second")
+    assert first.output_schema is not None and second.output_schema is not None
+    assert (first.output_schema["title"], second.output_schema["title"]) == ("firstOutput", "secondOutput")
+    first.output_schema["properties"]["result"].clear()
+    assert second.output_schema["properties"]["result"]["items"] == {"$ref": "#/$defs/Weather"}
+    bare = [build_returns(dict[str, int], tool_name=name, function_name=name).output_schema for name in ("a", "b")]
+    assert [schema and schema["title"] for schema in bare] == ["aDictOutput", "bDictOutput"]
+
+
+def test_a_model_that_was_built_anew_is_published_anew() -> None:
+    """A type is remembered as long as pydantic's own description of it stands."""
+
+    class Grown(BaseModel):
+        a: int
+
+    before = build_returns(Grown, tool_name="x", function_name="x")
+    Grown.model_fields["a"].description = "now described"
+    Grown.model_rebuild(force=True)
+    after = build_returns(Grown, tool_name="x", function_name="x")
+    plain = {"title": "A", "type": "integer"}
+    assert before.output_schema is not None and before.output_schema["properties"] == {"a": plain}
+    assert after.output_schema is not None
+    assert after.output_schema["properties"] == {"a": plain | {"description": "now described"}}
+
+
+def test_what_no_decoder_can_prove_is_judged_by_a_schema_that_is_compiled_then() -> None:
+    """Two objects in a union are beyond msgspec's types; what does not conform is refused all the same."""
+    returns = build_returns(Weather | WeatherRecord | list[int], tool_name="made", function_name="made")
+    assert not returns.is_proven
+    value = Weather(temperature=1.0, humidity=2.0, conditions="dry")
+    assert returns.finish(value).structured == b'{"temperature":1.0,"humidity":2.0,"conditions":"dry"}'
+    value.__dict__["temperature"] = "hot"
+    with pytest.raises(ResultRefused, match="the value does not conform to the tool's output schema"):
+        returns.finish(value)

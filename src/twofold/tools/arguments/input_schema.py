@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
 from twofold.contract.forms import INTEGER_TEXT, NUMBER_TEXT
 from twofold.protocol.structs import Json
+from twofold.tools.arguments.keys import find_written, write_key
+from twofold.tools.introspection.generator import SchemaGenerator
 
 _TEXT_OF_SCALARS: dict[str, dict[str, Any]] = {
     "any": {},
@@ -30,10 +32,8 @@ _WRITTEN_AS_TEXT = frozenset(
 )
 
 
-class GenerateInputSchema(GenerateJsonSchema):
+class GenerateInputSchema(SchemaGenerator):
     """pydantic's generator for `validation` mode, with nothing left open that is refused."""
-
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as inherited
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -153,32 +153,3 @@ class GenerateInputSchema(GenerateJsonSchema):
         except ValueError as error:
             raise PydanticSerializationError(str(error)) from None
         return encoded
-
-
-def find_written(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Follow a core schema to the node that says how the value is written in JSON.
-
-    Args:
-        schema: A node of pydantic's core schema.
-        definitions: Where its references lead.
-    """
-    while True:
-        match schema["type"]:
-            case "definition-ref" if schema["schema_ref"] in definitions:
-                schema = definitions[schema["schema_ref"]]
-            case "function-after" | "function-before" | "function-wrap" | "default" | "custom-error" | "nullable":
-                schema = schema["schema"]
-            case "json-or-python":
-                schema = schema["json_schema"]
-            case "lax-or-strict":
-                schema = schema["strict_schema"]
-            case "chain":
-                schema = schema["steps"][0]
-            case _:
-                return schema
-
-
-def write_key(value: Any) -> str:
-    """Write a value, such as an enum's member, as a key of a JSON object."""
-    written = to_jsonable_python(value)
-    return written if isinstance(written, str) else json.dumps(written)

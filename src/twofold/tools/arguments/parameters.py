@@ -8,35 +8,27 @@ JSON inside strings once; what is valid binds, or fails in a named format or an 
 import copy
 import inspect
 import types
-import warnings
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import msgspec
-import typing_extensions
-from pydantic import Field, PydanticUserError, TypeAdapter
-from pydantic.errors import PydanticUndefinedAnnotation
-from pydantic.fields import FieldInfo
-from pydantic.warnings import UnsupportedFieldAttributeWarning
-from pydantic_core import SchemaError, SchemaValidator
+from pydantic_core import SchemaValidator
 
+from twofold.contract.compiling import compile_schema, is_simple
 from twofold.contract.plain import format_path, name_type, show
-from twofold.contract.schema import CompiledSchema
 from twofold.errors import InvalidDefinition, InvalidSignature
 from twofold.protocol.structs import Json
-from twofold.tools.arguments.binding import BoundArguments, SchemaBinder, SignatureBinder
+from twofold.tools.arguments.binding import BoundArguments, Pieces, SchemaBinder, SignatureBinder
+from twofold.tools.arguments.description import Description, describe_parameters
 from twofold.tools.arguments.growth import measure_growth
-from twofold.tools.arguments.input_schema import GenerateInputSchema
-from twofold.tools.arguments.strictness import Facts, examine, read_definitions, restrict
+from twofold.tools.arguments.strictness import Facts, Node, examine, read_definitions, restrict
 from twofold.tools.checks.complaints import warn_author
 from twofold.tools.checks.headers import ANNOTATION
-from twofold.tools.introspection.docstrings import read_docstring
-from twofold.tools.introspection.rebuild import is_plain_class, rebuild
+from twofold.tools.introspection.docstrings import Docstring, read_docstring
 from twofold.tools.introspection.signatures import find_docstring, name_callable, resolve_signature
 
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_FORMS = "str, int, float, bool, a list or dict of them, a pydantic model, a dataclass or a TypedDict"
-_Refusals = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, ValueError, NameError)
+if TYPE_CHECKING:
+    from twofold.contract.schema import CompiledSchema
 
 UnknownArguments: TypeAlias = Literal["refuse", "ignore"]
 
@@ -64,6 +56,8 @@ def build_parameters(
     context_type: type,
     unknown_arguments: UnknownArguments = "refuse",
     input_schema: dict[str, Any] | None = None,
+    signature: inspect.Signature | None = None,
+    documented: Docstring | None = None,
 ) -> Parameters:
     """Work out what a function takes.
 
@@ -74,42 +68,44 @@ def build_parameters(
         unknown_arguments: Whether arguments the function does not have are refused, or dropped.
         input_schema: A JSON Schema by hand: published to the letter and enforced. The function then takes
             the arguments as one dict, or as `**kwargs`.
+        signature: The function's, where `resolve_signature` has read it already.
+        documented: Its docstring, where `read_docstring` has read it already.
 
     Raises:
         InvalidSignature: The function cannot be called with named JSON values, and why.
         InvalidDefinition: The schema by hand cannot be published.
     """
-    signature = resolve_signature(function)
     label = f"function {name_callable(function)!r}"
+    signature = resolve_signature(function) if signature is None else signature
     context_name = _find_context(signature, context_type, label=label)
     given = [one for name, one in signature.parameters.items() if name != context_name]
     if input_schema is not None:
         return _build_by_hand(input_schema, given, tool_name=tool_name, label=label, context_name=context_name)
-    arguments = [_read_argument(parameter, label=label) for parameter in given]
-    adapter = _make_adapter(arguments, title=f"{tool_name}Arguments", label=label)
-    schema = _publish(adapter, arguments, label=label, documented=find_docstring(function))
+    documented = read_docstring(find_docstring(function)) if documented is None else documented
+    description = describe_parameters(given, title=f"{tool_name}Arguments", label=label)
+    schema = description.schema
+    _add_descriptions(schema["properties"], given, documented.parameters)
     _check_defaults(schema, label=label)
     if unknown_arguments == "refuse":
         schema["additionalProperties"] = False
-    binder = _make_binder(adapter, arguments, schema=schema, tool_name=tool_name, unknown_arguments=unknown_arguments)
+    binder = SignatureBinder(
+        tool_name,
+        maker=_Maker(description, tool_name, "forbid" if unknown_arguments == "refuse" else "ignore"),
+        names=tuple(schema["properties"]),
+        positional=[(one.name, one.default) for one in given if one.kind is inspect.Parameter.POSITIONAL_ONLY],
+        mirrored=_mirrored(schema["properties"]),
+        is_certain=description.is_plain and is_simple(schema),
+    )
     return Parameters(schema, context_name, binder.bind)
 
 
-class _Argument(msgspec.Struct, frozen=True):
-    """A parameter that a call fills.
-
-    Attributes:
-        annotation: As pydantic takes it, with the default for the schema.
-        written: As the author wrote it, for messages.
-        default: What the function itself uses when the argument is absent.
-        is_positional: It can be given by position only.
-    """
-
-    name: str
-    annotation: Any
-    written: Any
-    default: Any
-    is_positional: bool
+def _add_descriptions(
+    properties: dict[str, Any], given: Sequence[inspect.Parameter], descriptions: Mapping[str, str]
+) -> None:
+    """Say what the docstring says of those parameters that say nothing themselves."""
+    for parameter, published in zip(given, properties.values(), strict=True):
+        if parameter.name in descriptions:
+            published.setdefault("description", descriptions[parameter.name])
 
 
 def _find_context(signature: inspect.Signature, context_type: type, *, label: str) -> str | None:
@@ -142,79 +138,6 @@ def _is_context(annotation: Any, context_type: type) -> bool:
     return isinstance(kind, type) and issubclass(kind, context_type)
 
 
-def _read_argument(parameter: inspect.Parameter, *, label: str) -> _Argument:
-    """Turn a parameter into an annotation that pydantic takes."""
-    if parameter.kind in _VARIADIC:
-        stars = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else "**"
-        raise InvalidSignature(
-            f"{label}: {stars}{parameter.name} does not say which arguments the tool takes; name the parameters,"
-            " use functools.wraps if this is a decorator, or give add_tool an input_schema="
-        )
-    written = Any if parameter.annotation is parameter.empty else parameter.annotation
-    default = parameter.default
-    annotation = rebuild(written, for_parameter=True)
-    if default is None and not _allows_none(annotation):
-        annotation = _make_optional(annotation)
-    if isinstance(default, FieldInfo):
-        annotation, default = Annotated[annotation, default], parameter.empty
-    elif default is not parameter.empty:
-        annotation = Annotated[annotation, Field(default=default)]
-    is_positional = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
-    return _Argument(parameter.name, annotation, written, default, is_positional)
-
-
-def _allows_none(annotation: Any) -> bool:
-    """Say whether None is a value of the type, as far as the annotation itself tells."""
-    if annotation in (Any, object, None, type(None)) or isinstance(annotation, TypeVar):
-        return True
-    origin, members = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _allows_none(members[0])
-    if origin is Literal:
-        return None in members
-    return origin in (Union, types.UnionType) and any(_allows_none(one) for one in members)
-
-
-def _make_optional(annotation: Any) -> Any:
-    """Read `x: str = None` as `str | None`; what `Field` says goes for the whole, validators for the text."""
-    fields: list[Any] = []
-    inner = annotation
-    if get_origin(annotation) is Annotated:
-        base, *metadata = get_args(annotation)
-        fields = [one for one in metadata if isinstance(one, FieldInfo)]
-        rest = tuple(one for one in metadata if not isinstance(one, FieldInfo))
-        inner = Annotated[(base, *rest)] if rest else base
-    optional: Any = Union[inner, None]  # noqa: UP007  # made at run time
-    return Annotated[(optional, *fields)] if fields else optional
-
-
-def _make_adapter(arguments: list[_Argument], *, title: str, label: str) -> TypeAdapter[Any]:
-    """Describe all arguments to pydantic as one TypedDict, whose keys may have any name."""
-    fields = {argument.name: argument.annotation for argument in arguments}
-    try:
-        return TypeAdapter(typing_extensions.TypedDict(title, fields))  # type: ignore[operator]  # made at run time
-    except _Refusals as error:
-        raise _blame(arguments, error, label=label) from error
-
-
-def _publish(
-    adapter: TypeAdapter[Any], arguments: list[_Argument], *, label: str, documented: str | None
-) -> dict[str, Any]:
-    """Give the schema of the arguments, with what the docstring says of those that say nothing themselves."""
-    try:
-        schema = adapter.json_schema(schema_generator=GenerateInputSchema, mode="validation")
-    except _Refusals as error:
-        raise _blame(arguments, error, label=label) from error
-    properties: dict[str, Any] = schema["properties"]
-    if len(properties) < len(arguments):
-        raise InvalidSignature(f"{label}: two parameters have the same alias; each needs its own")
-    descriptions = read_docstring(documented).parameters
-    for argument, published in zip(arguments, properties.values(), strict=True):
-        if argument.name in descriptions:
-            published.setdefault("description", descriptions[argument.name])
-    return schema
-
-
 def _check_defaults(schema: dict[str, Any], *, label: str) -> None:
     """Warn of defaults that the published schema refuses; `= None` is not one of them, it makes the type optional.
 
@@ -228,7 +151,7 @@ def _check_defaults(schema: dict[str, Any], *, label: str) -> None:
     }
     if not given:
         return
-    compiled = CompiledSchema.compile(
+    compiled = compile_schema(
         {"properties": {name: schema["properties"][name] for name in given}, "$defs": schema.get("$defs", {})},
         what=f"{label}, defaults",
     )
@@ -248,97 +171,71 @@ def _check_defaults(schema: dict[str, Any], *, label: str) -> None:
 
 def _is_plainly_fit(published: Mapping[str, Any]) -> bool:
     """Tell of the most usual defaults, without a validator, that they fit: `limit: int = 5`."""
-    expected = _PLAIN_TYPES.get(type(published["default"]))
-    return published.get("type") == expected is not None and published.keys() <= _PLAIN_KEYWORDS
+    default = published["default"]
+    expected = _PLAIN_TYPES.get(type(default))
+    if published.get("type") != expected or expected is None:
+        return False
+    asked = published.keys() - _ANNOTATIONS
+    if asked == {"enum"} and expected == "string":
+        return default in published["enum"]
+    if asked <= {"minimum", "maximum"} and expected in ("integer", "number"):
+        return bool(published.get("minimum", default) <= default <= published.get("maximum", default))
+    return not asked
 
 
 _PLAIN_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-_PLAIN_KEYWORDS = frozenset({"type", "title", "description", "default", "examples"})
+_ANNOTATIONS = frozenset({"type", "title", "description", "default", "examples"})
 
 
-def _blame(arguments: list[_Argument], error: Exception, *, label: str) -> InvalidSignature:
-    """Find the parameter that pydantic refuses, and say what to do about it."""
-    for argument in arguments:
-        try:
-            _publish_alone(argument)
-        except _Refusals as refusal:
-            parts = (argument.written, *get_args(argument.written))
-            is_plain = any(is_plain_class(part) for part in parts)
-            remedy = "make it a dataclass or a pydantic model" if is_plain else f"use {_FORMS}"
-            return InvalidSignature(
-                f"{label}, parameter {argument.name!r}: {_show_type(argument.written)} cannot come from JSON"
-                f" ({_shorten(refusal)}); {remedy}"
-            )
-    return InvalidSignature(f"{label}: the parameters cannot be published ({_shorten(error)})")
+class _Maker(msgspec.Struct, frozen=True):
+    """Makes what a signature's arguments are bound with, from pydantic's description of them."""
 
+    description: Description
+    tool_name: str
+    extra_behavior: Literal["forbid", "ignore"]
 
-def _publish_alone(argument: _Argument) -> None:
-    """Publish one parameter: as a type, whose faults pydantic tells shortest, and as a key, where an alias counts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
-        TypeAdapter(argument.annotation).json_schema(schema_generator=GenerateInputSchema)
-    key = typing_extensions.TypedDict("key", {argument.name: argument.annotation})  # type: ignore[misc]  # as above
-    TypeAdapter(key).json_schema(schema_generator=GenerateInputSchema)
+    def make_pieces(self) -> Pieces:
+        """Make what every call needs."""
+        core = self._core()
+        definitions = read_definitions(core)
+        facts = self._facts().values()
+        growths = {name: measure_growth(field, definitions) for name, field in self._fields().items()}
+        return Pieces(
+            # without prebuilt parts: nested models bring validators of their own, which are not restricted
+            SchemaValidator(restrict(core), _use_prebuilt=False).validate_json,
+            asks_schema=not all(one.is_proven or one.is_lenient for one in facts),
+            looks_for_infinity=any(one.holds_any for one in facts),
+            growths={name: growth for name, growth in growths.items() if growth is not None},
+        )
 
+    def make_hasty_validate(self) -> Callable[[bytes], dict[str, Any]]:
+        """Make what large calls need."""
+        return SchemaValidator(restrict(self._core(), fails_fast=True), _use_prebuilt=False).validate_json
 
-def _show_type(annotation: Any) -> str:
-    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+    def compile_schema(self) -> "CompiledSchema":
+        """Compile what is published."""
+        what = f"tool {self.tool_name!r}, input schema"
+        return compile_schema(_open_lenient(self.description.schema, self._facts()), what=what)
 
+    def _core(self) -> Node:
+        core = self.description.core
+        changes = {"extra_behavior": self.extra_behavior}
+        return core | {"schema": core["schema"] | changes} if core["type"] == "definitions" else core | changes
 
-def _shorten(error: Exception) -> str:
-    """Give an error on one line, without pydantic's advice and links."""
-    text = " ".join(str(getattr(error, "message", None) or error).split())
-    return text.partition(". Set ")[0].partition("For further information")[0].strip()[:200]
+    def _fields(self) -> dict[str, Node]:
+        """Give the fields of the core schema by the names that are published."""
+        core = self.description.core
+        root = core["schema"] if core["type"] == "definitions" else core
+        return dict(zip(self.description.schema["properties"], root["fields"].values(), strict=True))
 
-
-def _make_binder(
-    adapter: TypeAdapter[Any],
-    arguments: list[_Argument],
-    *,
-    schema: dict[str, Any],
-    tool_name: str,
-    unknown_arguments: UnknownArguments,
-) -> SignatureBinder:
-    core: Any = adapter.core_schema
-    definitions = read_definitions(core)
-    root = core["schema"] if core["type"] == "definitions" else core
-    fields = {argument.name: _leave_default(root["fields"][argument.name], argument) for argument in arguments}
-    root = root | {"fields": fields, "extra_behavior": "forbid" if unknown_arguments == "refuse" else "ignore"}
-    core = core | {"schema": root} if core["type"] == "definitions" else root
-    facts = {
-        published: examine(field, definitions)
-        for published, field in zip(schema["properties"], fields.values(), strict=True)
-    }
-    growths = {
-        published: measure_growth(field, definitions)
-        for published, field in zip(schema["properties"], fields.values(), strict=True)
-    }
-    return SignatureBinder(
-        tool_name,
-        # without prebuilt parts: nested models bring validators of their own, which are not restricted
-        validator=SchemaValidator(restrict(core), _use_prebuilt=False),
-        hasty_validator=SchemaValidator(restrict(core, fails_fast=True), _use_prebuilt=False),
-        schema=CompiledSchema.compile(_open_lenient(schema, facts), what=f"tool {tool_name!r}, input schema"),
-        names=tuple(schema["properties"]),
-        positional=[(one.name, one.default) for one in arguments if one.is_positional],
-        asks_schema=not all(one.is_proven or one.is_lenient for one in facts.values()),
-        looks_for_infinity=any(one.holds_any for one in facts.values()),
-        growths={name: growth for name, growth in growths.items() if growth is not None},
-        mirrored=_mirrored(schema["properties"]),
-    )
+    def _facts(self) -> dict[str, Facts]:
+        definitions = read_definitions(self.description.core)
+        return {name: examine(field, definitions) for name, field in self._fields().items()}
 
 
 def _mirrored(properties: Mapping[str, Any]) -> frozenset[str]:
     """Name the parameters that HTTP clients repeat in a header."""
     return frozenset(name for name, schema in properties.items() if isinstance(schema, dict) and ANNOTATION in schema)
-
-
-def _leave_default(field: dict[str, Any], argument: _Argument) -> dict[str, Any]:
-    """Leave a default to the function itself: the validator then has nothing to do for what is absent."""
-    inner = field["schema"]
-    if argument.default is inspect.Parameter.empty or inner["type"] != "default":
-        return field
-    return field | {"schema": inner["schema"]}
 
 
 def _open_lenient(schema: dict[str, Any], facts: Mapping[str, Facts]) -> dict[str, Any]:
@@ -359,7 +256,7 @@ def _build_by_hand(
     what = f"tool {tool_name!r}, input schema"
     if not isinstance(schema, dict):
         raise InvalidDefinition(f"{what}: expected a JSON Schema as a dict, got {name_type(schema)} ({show(schema)})")
-    compiled = CompiledSchema.compile(schema, what=what)
+    compiled = compile_schema(schema, what=what)
     if schema.get("type") != "object":
         raise InvalidDefinition(f"{what}: its root must be of type 'object', got {schema.get('type')!r:.80}")
     properties = schema.get("properties", {})

@@ -5,17 +5,19 @@ validator) comes from pydantic, whose jargon ends here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from pydantic_core import ErrorDetails, ValidationError
 
 from twofold.contract.forms import form_named
 from twofold.contract.plain import Path, cut, describe, format_path
-from twofold.contract.schema import CompiledSchema
 from twofold.contract.sensitive import secret_word
 from twofold.errors import ArgumentsRefused
 from twofold.protocol.structs import Json
+
+if TYPE_CHECKING:
+    from twofold.contract.schema import CompiledSchema
 
 MAX_PROBLEMS = 20
 """Problems named in one message; a model mends these first."""
@@ -24,8 +26,7 @@ MAX_FOUND = 200
 """Problems looked for: each tells of an argument that may be JSON inside a string."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentProblem:
+class ArgumentProblem(msgspec.Struct, frozen=True):
     """One thing wrong with the arguments of a call.
 
     Attributes:
@@ -36,7 +37,7 @@ class ArgumentProblem:
 
     argument: str | None
     sentence: str
-    rank: int = field(default=2, compare=False)
+    rank: int = 2
 
 
 def refuse(tool_name: str, problems: Sequence[ArgumentProblem]) -> ArgumentsRefused:
@@ -70,7 +71,7 @@ def sort_problems(problems: Iterable[ArgumentProblem], names: Sequence[str]) -> 
 
 
 def find_schema_problems(
-    schema: CompiledSchema, arguments: dict[str, Json], names: Sequence[str], *, is_finite: bool = False
+    schema: "CompiledSchema", arguments: dict[str, Json], names: Sequence[str], *, is_finite: bool = False
 ) -> list[ArgumentProblem]:
     """Name what does not fit the published schema.
 

@@ -12,11 +12,11 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 import msgspec
-from pydantic.types import EncodedBytes
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema, to_jsonable_python
 
 from twofold.protocol.structs import Json
-from twofold.tools.arguments.input_schema import find_written, write_key
+from twofold.tools.arguments.keys import find_written, write_key
+from twofold.tools.introspection.identity import is_encoded_bytes
 
 Node: TypeAlias = Any
 """A node of a core schema: a dict with `type`."""
@@ -271,7 +271,7 @@ class _Restriction:
                 return node | {"steps": steps}
             case "function-before" | "function-wrap":
                 return node | {"schema": self._visit(node["schema"], is_lax=True)}
-            case "function-after" if isinstance(_owner_of(node), EncodedBytes):  # it decodes the text itself
+            case "function-after" if is_encoded_bytes(_owner_of(node)):  # it decodes the text itself
                 return node
             case "lax-or-strict":
                 return self._visit_parts(node | {"strict": True}, is_lax=False)

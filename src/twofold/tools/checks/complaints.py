@@ -2,10 +2,9 @@
 
 import sys
 import warnings
-from pathlib import Path
 
-PACKAGE = str(Path(__file__).parents[2])
-"""Where our own code lies, to tell it from the author's."""
+PACKAGE = __file__.rpartition("tools")[0]
+"""Where our own code lies, to tell it from the author's: the package's folder (`pathlib` takes 3 ms to load)."""
 
 
 class DefinitionWarning(UserWarning):

@@ -7,21 +7,23 @@ Source: MCP 2026-07-28, Tools, "x-mcp-header", and Streamable HTTP, "Custom Head
 
 import re
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from pydantic import GetJsonSchemaHandler
-from pydantic_core import CoreSchema
 
 from twofold.contract.plain import cut, format_pointer
 from twofold.contract.sensitive import secret_word
 from twofold.errors import InvalidDefinition
 from twofold.protocol.headers import HeaderParameter
 
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
 ANNOTATION = "x-mcp-header"
 _SECRET_ALLOWED = "x-twofold-secret-allowed"  # noqa: S105 - a keyword, set by Header, taken out by check_headers
 _MAX_SAFE_INTEGER = 2**53 - 1
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
+_TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z"
 """RFC 9110, section 5.6.2: `1*tchar`."""
 
 # Keywords whose value is data, in which an annotation's name means nothing.
@@ -49,7 +51,9 @@ class Header(msgspec.Struct, frozen=True):
         if isinstance(self.name, str) and self.name.lower().startswith("mcp-param-"):
             raise InvalidDefinition(f"Header({self.name!r:.80}): give the part after 'Mcp-Param-' alone")
 
-    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, core_schema: "CoreSchema", handler: "GetJsonSchemaHandler"
+    ) -> dict[str, Any]:
         """Put the annotation into the parameter's schema."""
         schema = handler(core_schema)
         schema[ANNOTATION] = self.name
@@ -128,7 +132,7 @@ def _path(place: _Place, *, where: str) -> tuple[str, ...]:
 def _token(name: Any, where: str) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidDefinition(f"{where}: a header's name is text that is not empty, got {cut(repr(name))}")
-    if not _TOKEN.match(name):
+    if not re.match(_TCHARS, name):
         raise InvalidDefinition(
             f"{where}: {cut(repr(name))} is no header name; allowed are letters, digits and !#$%&'*+-.^_`|~ "
             "(RFC 9110), so no spaces, colons or line breaks"

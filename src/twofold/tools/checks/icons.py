@@ -16,8 +16,8 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/jpg", "image/svg+xml", "image/w
 """What the specification names; `image/jpg` is another spelling of `image/jpeg`."""
 
 _MAX_SHOWN = 80
-_SIZE = re.compile(r"[1-9][0-9]{0,5}x[1-9][0-9]{0,5}\Z")
-_UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\ud800-\udfff]")
+_SIZE = r"[1-9][0-9]{0,5}x[1-9][0-9]{0,5}\Z"
+_UNSAFE = r"[\x00-\x20\x7f-\x9f\ud800-\udfff]"
 
 
 def check_icons(icons: Sequence[Icon | Mapping[str, Any]], *, owner: str) -> tuple[Icon, ...]:
@@ -42,7 +42,7 @@ def check_icons(icons: Sequence[Icon | Mapping[str, Any]], *, owner: str) -> tup
 def _check(given: Icon | Mapping[str, Any], *, where: str) -> Icon:
     icon = _to_icon(given, where=where)
     _check_type(icon.mime_type, where=f"{where}, mime_type")
-    unsafe = _UNSAFE.search(icon.src)
+    unsafe = re.search(_UNSAFE, icon.src)
     if unsafe is not None:
         raise InvalidDefinition(f"{where}: the source has the character U+{ord(unsafe[0]):04X}, which no URI has")
     scheme = icon.src.partition(":")[0].lower()
@@ -56,7 +56,7 @@ def _check(given: Icon | Mapping[str, Any], *, where: str) -> Icon:
             "clients refuse every other"
         )
     for size in icon.sizes or ():
-        if size != "any" and not _SIZE.match(size):
+        if size != "any" and not re.match(_SIZE, size):
             raise InvalidDefinition(
                 f"{where}, sizes: expected '48x48' (width x height) or 'any', got {size!r:.{_MAX_SHOWN}}"
             )

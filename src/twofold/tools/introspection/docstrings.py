@@ -12,17 +12,15 @@ import msgspec
 
 _PARAMETER_SECTIONS = "Args|Arguments|Params|Parameters|Other Parameters|Keyword Args|Keyword Arguments"
 _OTHER_SECTIONS = "Return|Returns|Yield|Yields|Raise|Raises|Exceptions|Except|Warns"
-_GOOGLE = re.compile(rf"(?P<indent>\s*)(?:{_PARAMETER_SECTIONS}|{_OTHER_SECTIONS}):\s*")
-_REST = re.compile(
-    r"(?P<indent>\s*):(?:param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?|yields?)\b[^:]*:.*"
-)
-_NUMPY = re.compile(rf"\s*(?:{_PARAMETER_SECTIONS}|{_OTHER_SECTIONS})\s*")
-_UNDERLINE = re.compile(r"\s*-{3,}\s*")
+_GOOGLE = rf"(?P<indent>\s*)(?:{_PARAMETER_SECTIONS}|{_OTHER_SECTIONS}):\s*"
+_REST = r"(?P<indent>\s*):(?:param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?|yields?)\b[^:]*:.*"
+_NUMPY = rf"\s*(?:{_PARAMETER_SECTIONS}|{_OTHER_SECTIONS})\s*"
+_UNDERLINE = r"\s*-{3,}\s*"
 
 _STYLES = {
-    "GOOGLE": re.compile(rf"^\s*(?:{_PARAMETER_SECTIONS}):\s*$", re.MULTILINE),
-    "NUMPYDOC": re.compile(rf"^\s*(?:{_PARAMETER_SECTIONS})\s*\n\s*-{{3,}}\s*$", re.MULTILINE),
-    "REST": re.compile(r"^\s*:(?:param|parameter|arg|argument|key|keyword)\b[^:\n]*:", re.MULTILINE),
+    "GOOGLE": rf"^\s*(?:{_PARAMETER_SECTIONS}):\s*$",
+    "NUMPYDOC": rf"^\s*(?:{_PARAMETER_SECTIONS})\s*\n\s*-{{3,}}\s*$",
+    "REST": r"^\s*:(?:param|parameter|arg|argument|key|keyword)\b[^:\n]*:",
 }
 """How a section on parameters shows, by the library's name for the style."""
 
@@ -49,7 +47,7 @@ def read_docstring(text: str | None) -> Docstring:
         Its description and its parameters, both empty for None.
     """
     clean = inspect.cleandoc(text or "").strip()
-    style = next((name for name, mark in _STYLES.items() if mark.search(clean)), None)
+    style = _find_style(clean)
     if style is None:
         return Docstring(clean)
     # here and not above: 15 ms that a server without such docstrings does not spend
@@ -69,6 +67,12 @@ def read_docstring(text: str | None) -> Docstring:
     return Docstring(re.sub(r"\n{3,}", "\n\n", described).strip(), parameters)
 
 
+def _find_style(text: str) -> str | None:
+    if ":" not in text and "---" not in text:  # as in most of one line; then no pattern has to be compiled
+        return None
+    return next((name for name, mark in _STYLES.items() if re.search(mark, text, re.MULTILINE)), None)
+
+
 def _keep_description(lines: list[str], *, style: str) -> Iterator[str]:
     """Go through the lines outside the sections that are not for the model."""
     skipping: int | None = None
@@ -76,9 +80,9 @@ def _keep_description(lines: list[str], *, style: str) -> Iterator[str]:
     for index, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if style == "NUMPYDOC":
-            if index + 1 < len(lines) and _UNDERLINE.fullmatch(lines[index + 1]) and line.strip():
-                skipping = indent if _NUMPY.fullmatch(line) else None
-        elif (_GOOGLE if style == "GOOGLE" else _REST).fullmatch(line):
+            if index + 1 < len(lines) and re.fullmatch(_UNDERLINE, lines[index + 1]) and line.strip():
+                skipping = indent if re.fullmatch(_NUMPY, line) else None
+        elif re.fullmatch(_GOOGLE if style == "GOOGLE" else _REST, line):
             skipping = indent
         elif skipping is not None and line.strip() and indent <= skipping:
             skipping = None

@@ -23,7 +23,8 @@ from pydantic_core import CoreSchema
 
 from twofold.errors import InvalidSignature
 from twofold.protocol.structs import Wire
-from twofold.tools.introspection.signatures import UNREADABLE, resolve_class
+from twofold.tools.introspection.aliases import ALIASES, value_of_alias
+from twofold.tools.introspection.signatures import resolve_class
 
 _ASYNC_STREAMS = (
     collections.abc.AsyncIterator,
@@ -38,10 +39,6 @@ _QUALIFIERS = (
     *_NOT_REQUIRED,
     typing_extensions.ReadOnly,
     getattr(typing, "ReadOnly", typing_extensions.ReadOnly),  # from Python 3.13 on
-)
-_ALIASES: tuple[type, ...] = (
-    typing_extensions.TypeAliasType,
-    getattr(typing, "TypeAliasType", typing_extensions.TypeAliasType),  # from Python 3.12 on
 )
 _DATA_BASES = (str, bytes, int, float, complex, list, tuple, dict, set, frozenset, BaseException, type)
 """Bases whose subclasses are values of their own kind, not records of attributes."""
@@ -88,25 +85,6 @@ def is_async_stream(annotation: Any) -> bool:
     """Say whether the annotation is an `AsyncIterator`, `AsyncIterable` or `AsyncGenerator` of anything."""
     bare = _strip_annotated(annotation)
     return _is_one_of(get_origin(bare) or bare, _ASYNC_STREAMS)
-
-
-def is_alias(annotation: Any) -> bool:
-    """Say whether this is a type alias itself (`type Row = dict[str, int]`), not one with arguments."""
-    return isinstance(annotation, _ALIASES) and get_origin(annotation) is None
-
-
-def value_of_alias(alias: Any) -> Any:
-    """Give what a type alias stands for; from Python 3.12 on it is evaluated only now.
-
-    Raises:
-        InvalidSignature: It cannot be evaluated.
-    """
-    try:
-        return alias.__value__
-    except (NameError, *UNREADABLE) as error:
-        raise InvalidSignature(
-            f"type alias {alias.__name__!r} cannot be evaluated: {error}; define what it names before"
-        ) from error
 
 
 def is_plain_class(annotation: Any) -> bool:
@@ -186,7 +164,7 @@ class _Rebuilding:
             return self._visit_class(annotation)
         if isinstance(annotation, NewType):
             return self.visit(annotation.__supertype__)
-        if isinstance(annotation, _ALIASES):
+        if isinstance(annotation, ALIASES):
             return self.visit(value_of_alias(annotation))
         return self._visit_alias(get_origin(annotation), get_args(annotation))
 
@@ -215,7 +193,7 @@ class _Rebuilding:
         reached: list[Any] = list(get_args(annotation)[: 1 if origin is Annotated else None])
         if isinstance(annotation, NewType):
             reached.append(annotation.__supertype__)
-        elif isinstance(annotation, _ALIASES) and id(annotation) not in seen:
+        elif isinstance(annotation, ALIASES) and id(annotation) not in seen:
             seen.add(id(annotation))
             reached.append(value_of_alias(annotation))
         elif _is_class(origin):

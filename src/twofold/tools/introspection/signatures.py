@@ -45,23 +45,6 @@ def find_docstring(function: Callable[..., Any]) -> str | None:
     return inspect.cleandoc(own) if own else inspect.getdoc(kind)
 
 
-def resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Give the annotations of any callable by parameter name, the result's under `return`.
-
-    Raises:
-        InvalidSignature: An annotation names something that is not defined.
-    """
-    signature = resolve_signature(function)
-    hints = {
-        name: parameter.annotation
-        for name, parameter in signature.parameters.items()
-        if parameter.annotation is not inspect.Parameter.empty
-    }
-    if signature.return_annotation is not inspect.Signature.empty:
-        hints["return"] = signature.return_annotation
-    return hints
-
-
 def resolve_signature(function: Callable[..., Any]) -> inspect.Signature:
     """Give a callable's signature with every annotation evaluated, `Annotated` kept.
 

@@ -15,7 +15,7 @@ from twofold.errors import ResultRefused
 from twofold.protocol.content import CONTENT_BLOCKS, ContentBlock, TextContent
 from twofold.protocol.messages import EncodedBlocks
 from twofold.protocol.structs import encode_json
-from twofold.tools.introspection.rebuild import is_alias, value_of_alias
+from twofold.tools.introspection.aliases import is_alias, value_of_alias
 from twofold.tools.results.dump import dump_any
 from twofold.tools.results.media import Audio, Image
 

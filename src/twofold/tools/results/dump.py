@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import msgspec
-from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, SchemaSerializer, core_schema
 
 from twofold.contract.plain import Path, cut, find_foreign, format_path
@@ -27,7 +26,7 @@ _TOO_DEEP = "nested deeper than JSON can be written (some 250 levels)"
 _HALF_PAIR = "text with half of a surrogate pair"
 _REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 """What pydantic writes for half a surrogate pair in a key, without a word."""
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+_ADDRESS = r" at 0x[0-9A-Fa-f]+"
 _PLAIN_WORDS = {
     "Circular reference detected": "it holds itself, so it has no end; return a part of it, or name parts by id",
     "Maximum serialization depth exceeded": _TOO_DEEP,
@@ -164,9 +163,15 @@ def dumper_of(cls: type) -> Dumper | None:
     """Give the dumper of a class that writes itself (a model, a pydantic dataclass), or None."""
     if not hasattr(cls, "__pydantic_serializer__") or cls is _StandIn:
         return None
+    return Dumper.of(rewrite(_read_core_schema(cls), stand=stand_in))
+
+
+def _read_core_schema(cls: type) -> core_schema.CoreSchema:
+    from pydantic import TypeAdapter  # noqa: PLC0415 - loaded for classes of its own alone, see `json_types`
+
     adapter: TypeAdapter[Any] = TypeAdapter(cls)
     adapter.rebuild()
-    return Dumper.of(rewrite(adapter.core_schema, stand=stand_in))
+    return adapter.core_schema
 
 
 class _StandIn:
@@ -193,9 +198,8 @@ def stand_in(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _serializer_of_stand_in(cls: type) -> SchemaSerializer:
-    adapter: TypeAdapter[Any] = TypeAdapter(cls)
     serialization = core_schema.plain_serializer_function_ser_schema(
-        lambda standing: standing.value, return_schema=rewrite(adapter.core_schema, stand=stand_in).schema
+        lambda standing: standing.value, return_schema=rewrite(_read_core_schema(cls), stand=stand_in).schema
     )
     return SchemaSerializer(core_schema.any_schema(serialization=serialization), STRICT_JSON, _use_prebuilt=False)
 
@@ -247,7 +251,7 @@ def _own_text(value: Any) -> str | None:
     text = str(value)
     if f"0x{id(value):x}" in text:
         return None
-    if _ADDRESS.search(text):
+    if re.search(_ADDRESS, text):
         name = type(value).__name__
         raise ResultRefused(
             f"the text of an object of type {name} holds a memory address, which is never sent; "

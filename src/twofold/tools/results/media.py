@@ -1,9 +1,12 @@
 """Pictures and sound as results: bytes or a file, made into a content block when the result is written."""
 
 import base64
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twofold.protocol.content import AudioContent, ImageContent
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _IMAGE_TYPES = {
     "png": "image/png",
@@ -32,6 +35,12 @@ _MPEG_SYNC = (b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
 """How an MPEG layer III frame begins where no ID3 tag comes first."""
 
 
+def _make_path(path: "str | Path") -> "Path":
+    from pathlib import Path  # noqa: PLC0415 - 3 ms of start-up that only a file needs
+
+    return Path(path)
+
+
 class _Media:
     """What pictures and sound have in common; which types they know is each one's own."""
 
@@ -42,7 +51,7 @@ class _Media:
         self,
         data: bytes | None = None,
         *,
-        path: str | Path | None = None,
+        path: "str | Path | None" = None,
         format: str | None = None,  # noqa: A002 - the name authors know it by
     ) -> None:
         """Take bytes, or the path of a file that is read when the result is written.
@@ -62,7 +71,7 @@ class _Media:
         if data is not None and not isinstance(data, bytes | bytearray | memoryview):
             raise ValueError(f"{name}: data is bytes, got {type(data).__name__}; for a file give path=")
         self._data = None if data is None else bytes(data)
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else _make_path(path)
         self._mime_type = self._tell_type(format)
 
     def _tell_type(self, format: str | None) -> str:  # noqa: A002 - the option's name

@@ -1,16 +1,12 @@
-"""The JSON Schema of what leaves: pydantic's serialisation mode, with an object at its root.
+"""The JSON Schema of what leaves, with an object at its root.
 
 Source: MCP 2026-07-28, tools, "Output Schema" (any root); until 2025-11-25 the root is an object.
 """
 
-import json
-import warnings
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, PydanticJsonSchemaWarning
-from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
+from pydantic_core import CoreSchema
 
-_MODE: JsonSchemaMode = "serialization"
 _WRAPPERS = {
     "definitions": "schema",
     "default": "schema",
@@ -23,49 +19,31 @@ _WRAPPERS = {
 """Core schemas that add something to another one, and where that one stands."""
 
 
-class _Generator(GenerateJsonSchema):
-    """pydantic's generator, but for defaults: one that is no JSON value is left out without a word."""
+class Unreadable(Exception):
+    """A type cannot be described, for the reason that pydantic gives."""
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - declared so by pydantic
-
-    def encode_default(self, dft: Any) -> Any:
-        """Write a field's default as JSON."""
-        encoded = super().encode_default(dft)
-        try:
-            json.dumps(encoded, allow_nan=False).encode()
-        except ValueError as error:  # NaN, or half a surrogate pair
-            raise PydanticSerializationError(str(error)) from None
-        return encoded
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
-def generate_bare(schema: CoreSchema, *, tool_name: str) -> dict[str, Any]:
-    """Describe a type as it is; the root is the type's own description, never a bare reference.
-
-    Args:
-        schema: The rewritten core schema.
-        tool_name: Names what has no name of its own: `<tool>DictOutput`.
-    """
-    generated = _generate(schema)
-    definitions = generated.get("$defs", {})
-    name = generated.get("$ref", "").removeprefix("#/$defs/")
-    if name in definitions:
-        generated = {**definitions[name], **{key: value for key, value in generated.items() if key != "$ref"}}
+def name_bare(generated: dict[str, Any], *, tool_name: str) -> dict[str, Any]:
+    """Name an object that has no name of its own: `<tool>DictOutput`."""
     if generated.get("type") == "object":
         generated.setdefault("title", f"{tool_name}DictOutput")
     return generated
 
 
-def generate_wrapped(schema: CoreSchema, *, tool_name: str) -> dict[str, Any]:
-    """Describe `{"result": value}`."""
-    field = core_schema.typed_dict_field(schema)
-    generated = _generate(core_schema.typed_dict_schema({"result": field}))
-    return {**generated, "title": f"{tool_name}Output"}
+def wrap(bare: dict[str, Any]) -> dict[str, Any]:
+    """Describe `{"result": value}` as pydantic does, for a value of one of JSON's own types."""
+    inner = dict(sorted({**bare, "title": "Result"}.items()))
+    return {"properties": {"result": inner}, "required": ["result"], "type": "object"}
 
 
-def _generate(schema: CoreSchema) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
-        return _Generator().generate(schema, _MODE)
+def name_wrapped(generated: dict[str, Any], *, tool_name: str) -> dict[str, Any]:
+    """Name `{"result": value}`: `<tool>Output`."""
+    generated["title"] = f"{tool_name}Output"
+    return generated
 
 
 def is_object(bare: dict[str, Any], schema: CoreSchema) -> bool:

@@ -8,14 +8,20 @@ became of the value since: aliases, mutated instances and subclasses are seen in
 
 import functools
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
+from twofold.contract.compiling import compile_schema, is_simple
 from twofold.contract.plain import Path
-from twofold.contract.schema import CompiledSchema
 from twofold.errors import ResultRefused
 from twofold.tools.results.verbatim import explain_no_json
+
+if TYPE_CHECKING:
+    from twofold.contract.schema import CompiledSchema
+
+Decode: TypeAlias = Callable[[bytes], Any]
+"""Raises msgspec.MsgspecError for what may not conform."""
 
 _ANNOTATIONS = frozenset(
     (
@@ -33,15 +39,24 @@ _MAX_SHOWN_PROBLEMS = 20
 class Proof:
     """Judges the bytes of results against one published schema.
 
-    A class with a cached property: the validator (about 0.2 ms to make) is wanted at once only for schemas
-    that no msgspec type can express, or that come from outside and may not be schemas at all.
+    A class with a cached property: the validator (about 0.2 ms to make) is wanted at once only for schemas that come
+    from outside and may not be schemas at all, or that no msgspec type can express and that may be too costly.
     """
 
-    def __init__(self, schema: dict[str, Any], *, is_wrapped: bool, is_generated: bool, what: str) -> None:
+    def __init__(
+        self,
+        schema: dict[str, Any],
+        *,
+        make_decode: Callable[[], Decode | None],
+        is_wrapped: bool,
+        is_generated: bool,
+        what: str,
+    ) -> None:
         """Prepare to judge.
 
         Args:
             schema: The output schema as published.
+            make_decode: Gives what `compile_decoder` makes of it; asked once the schema is known to be within bounds.
             is_wrapped: The schema is of `{"result": value}`, the bytes are of the value.
             is_generated: The schema was made from a type, so that it surely is one.
             what: The schema's name in messages (`tool 'x', output schema`).
@@ -54,8 +69,8 @@ class Proof:
         self._what = what
         if not is_generated:
             _ = self._compiled  # first of all: it knows the bounds within which a schema can be walked
-        self._decode = compile_decoder(schema, is_wrapped=is_wrapped)
-        if self._decode is None:
+        self._decode = make_decode()
+        if self._decode is None and not is_simple(schema):
             _ = self._compiled
 
     @property
@@ -64,8 +79,8 @@ class Proof:
         return self._decode is not None
 
     @functools.cached_property
-    def _compiled(self) -> CompiledSchema:
-        return CompiledSchema.compile(self._schema, what=self._what)
+    def _compiled(self) -> "CompiledSchema":
+        return compile_schema(self._schema, what=self._what)
 
     @property
     def place(self) -> Path:
@@ -109,7 +124,7 @@ class Proof:
         raise ResultRefused("\n- ".join((f"{head}:", *problems)))
 
 
-def compile_decoder(schema: dict[str, Any], *, is_wrapped: bool = False) -> Callable[[bytes], Any] | None:
+def compile_decoder(schema: dict[str, Any], *, is_wrapped: bool = False) -> Decode | None:
     """Make a decoder that accepts only JSON valid under a schema, though maybe not all of it.
 
     Args:

@@ -16,29 +16,29 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_origin
 
 import msgspec
-from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import SchemaError
+from pydantic_core import ValidationError
 
 from twofold.contract.plain import Path, cut
 from twofold.errors import InvalidDefinition, InvalidSignature, ResultRefused
 from twofold.protocol.messages import CallToolResult, Faces, Wrapping
 from twofold.tools.checks.complaints import warn_author
-from twofold.tools.introspection.rebuild import rebuild
+from twofold.tools.introspection.json_types import copy_json
 from twofold.tools.results.content import (
     CONTENT_TYPES,
     encode_content,
     holds_content,
     promises_content,
 )
-from twofold.tools.results.dump import Dumper, dump_any, refuse_non_finite, stand_in
-from twofold.tools.results.output_schema import generate_bare, generate_wrapped, is_object, wrap_by_hand
+from twofold.tools.results.description import describe_type
+from twofold.tools.results.dump import Dumper, dump_any, refuse_non_finite
+from twofold.tools.results.output_schema import Unreadable, name_bare, name_wrapped, wrap_by_hand
 from twofold.tools.results.own_result import render_result
-from twofold.tools.results.proof import Proof
+from twofold.tools.results.proof import Proof, compile_decoder
 from twofold.tools.results.refusal import refuse_value
-from twofold.tools.results.rewrite import rewrite
 from twofold.tools.results.text import Face, build_face
 
 Text: TypeAlias = str | Callable[[Any], Any]
@@ -46,7 +46,6 @@ Text: TypeAlias = str | Callable[[Any], Any]
 _NOT_DATA = (CallToolResult, *CONTENT_TYPES)
 _NOT_DATA_EXACTLY = frozenset(_NOT_DATA)
 """Asked on every call: eight times faster than `isinstance`, which the refusal of a value asks again."""
-_UNREADABLE = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
 _NO_SCHEMA_CODES = frozenset(("schema-for-unknown-type", "invalid-for-json-schema"))
 """pydantic's codes for "this type has no schema"; its other complaints are mistakes in the author's classes."""
 
@@ -282,30 +281,31 @@ class _ContentRenderer(msgspec.Struct, frozen=True):
 
 def _return_data(annotation: Any, declared: _Declared) -> Returns:
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(rebuild(annotation))
-        adapter.rebuild()
-        rewritten = rewrite(adapter.core_schema, stand=stand_in)
-        bare = generate_bare(rewritten.schema, tool_name=declared.tool_name)
-        is_bare = is_object(bare, rewritten.schema)
-        wrapped = bare if is_bare else generate_wrapped(rewritten.schema, tool_name=declared.tool_name)
-        dumper = Dumper.of(rewritten)
-    except _UNREADABLE as error:
-        return _opt_out(annotation, error, declared)
-    wrapping = Wrapping.NEVER if is_bare else Wrapping.ALWAYS if declared.wrap else Wrapping.EARLIER
-    published = wrapped if wrapping is Wrapping.ALWAYS else bare
+        described = describe_type(annotation)
+    except Unreadable as error:
+        return _opt_out(annotation, error.reason, declared)
+    bare = name_bare(copy_json(described.bare), tool_name=declared.tool_name)
+    wrapped = name_wrapped(copy_json(described.wrapped), tool_name=declared.tool_name) if described.wrapped else bare
+    wrapping = Wrapping.NEVER if wrapped is bare else Wrapping.ALWAYS if declared.wrap else Wrapping.EARLIER
+    is_wrapped = wrapping is Wrapping.ALWAYS
+    published = wrapped if is_wrapped else bare
     proof = Proof(
-        published, is_wrapped=wrapping is Wrapping.ALWAYS, is_generated=True, what=f"{declared.owner}, output schema"
+        published,
+        make_decode=lambda: described.wrapped_decoder if is_wrapped else described.bare_decoder,
+        is_wrapped=is_wrapped,
+        is_generated=True,
+        what=f"{declared.owner}, output schema",
     )
     renderer = _DataRenderer(
-        validate=adapter.validator.validate_python,
-        dumper=dumper,
+        validate=described.validate,
+        dumper=described.dumper,
         proof=proof,
         is_proven=proof.is_immediate,
         face=build_face(declared.text, schema=bare, owner=declared.owner),
         wrapping=wrapping,
         place=proof.place,
         title=str(wrapped.get("title", declared.tool_name)),
-        hides_input=rewritten.hides_input,
+        hides_input=described.hides_input,
         reads_iterators=bare.get("type") in ("array", None),
         is_indented=declared.is_indented,
     )
@@ -439,7 +439,13 @@ def _return_by_hand(schema: dict[str, Any], declared: _Declared) -> Returns:
         raise InvalidDefinition(f"{declared.owner}, output schema: expected an object, got {cut(repr(schema))}")
     schema = copy.deepcopy(schema)  # what is published stays what is enforced, whatever the author does with his
     has_object_root = schema.get("type") == "object"
-    proof = Proof(schema, is_wrapped=False, is_generated=False, what=f"{declared.owner}, output schema")
+    proof = Proof(
+        schema,
+        make_decode=partial(compile_decoder, schema),
+        is_wrapped=False,
+        is_generated=False,
+        what=f"{declared.owner}, output schema",
+    )
     renderer = _HandRenderer(
         proof=proof,
         face=build_face(declared.text, schema=schema if has_object_root else None, owner=declared.owner),

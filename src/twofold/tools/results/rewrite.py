@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from pydantic.types import EncodedBytes
 from pydantic_core import core_schema
 
 from twofold.errors import InvalidSignature
+from twofold.tools.introspection.identity import is_encoded_bytes
 from twofold.tools.results.binary import Stand, encode_base64, replace_bytes
 
 STRICT_JSON: core_schema.CoreConfig = {"ser_json_inf_nan": "constants", "ser_json_bytes": "base64"}
@@ -226,7 +226,7 @@ def _encode_once(node: dict[str, Any]) -> dict[str, Any]:
     """Let pydantic's `Base64Bytes` give text: the bytes it gives would be encoded a second time."""
     serialization = node.get("serialization") or {}
     encode: Any = serialization.get("function")
-    if isinstance(getattr(encode, "__self__", None), EncodedBytes):
+    if is_encoded_bytes(getattr(encode, "__self__", None)):
         node["serialization"] = {
             **serialization,
             "function": lambda value: encode(value).decode("ascii"),

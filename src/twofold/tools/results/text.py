@@ -27,7 +27,7 @@ _MODES = ("pretty", "compact")
 _LIKE_A_MODE = 0.8
 """Likeness from which a text is a misspelt mode: 'prety' and 'compct' have 0.9, 'impact' and 'compact' 0.77."""
 
-_FIELD = re.compile(r"(?P<name>[^.\[\]]+)(?P<path>(?:\[[^\[\]]+\])*)")
+_FIELD = r"(?P<name>[^.\[\]]+)(?P<path>(?:\[[^\[\]]+\])*)"
 """What a template may name: a field, and what stands in it by key or index; attributes are Python's, not the wire's."""
 
 
@@ -139,7 +139,7 @@ def _read_fields(template: str, *, owner: str) -> list[str]:
     except ValueError as error:
         raise InvalidDefinition(f"{owner}, text: {cut(repr(template))} is no template: {error}") from None
     for field in fields:
-        match = _FIELD.fullmatch(field)
+        match = re.fullmatch(_FIELD, field)
         if match is None or field.isdecimal():
             raise InvalidDefinition(
                 f"{owner}, text: cannot read {{{field}}}; name a field of the result, "
@@ -164,7 +164,7 @@ def _check_names(fields: list[str], schema: Mapping[str, Any], *, owner: str) ->
     if is_object and (schema.get("additionalProperties") or "properties" not in schema):
         return
     for field in fields:
-        match = _FIELD.fullmatch(field)
+        match = re.fullmatch(_FIELD, field)
         if match is not None and match["name"] not in known:
             raise InvalidDefinition(
                 f"{owner}, text: the result has no field {match['name']!r}; it has {', '.join(known) or 'none'}"
