@@ -57,6 +57,7 @@ $(VENV)/peers/node/%/.installed: requirements/node/%/package-lock.json
 	cp $< $@
 
 $(VENV)/peers/%/.installed: requirements/%.txt
+	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	$(if $(filter bench twofold,$*),$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .)

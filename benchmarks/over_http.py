@@ -34,10 +34,11 @@ SERVERS = {
     "typescript": ("typescript", "fast"),
     "twofold plain": ("twofold", "plain"),
     "floor plain": ("floor", "plain"),
+    "floor uvicorn": ("uvicorn", "fast"),
     "mcp": ("mcp", "plain"),
     "fastmcp": ("fastmcp", "plain"),
 }
-"""Each peer, and what uvicorn runs it on; `twofold[fast]` installs uvloop and httptools, `mcp` and `fastmcp` do not."""
+"""Each peer, and what it runs on: Twofold on uvloop or not, others under uvicorn, `fast` with uvloop and httptools."""
 
 
 class Server(msgspec.Struct):
@@ -80,7 +81,7 @@ def open_server(name: str, folder: Path) -> Iterator[Server]:
     peer, parsers = SERVERS[name]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    own = peer == "twofold" or (parsers == "plain" and peer != "floor")
+    own = parsers == "plain" or peer in {"twofold", "floor"}
     python = None if own else ENVIRONMENTS / "bench" / "bin" / "python"  # where uvloop and httptools are
     log = folder / f"{name}.log"
     with started(serve_command(peer, "http", parsers, str(port), python=python), log=log) as process:
@@ -127,7 +128,7 @@ def learn(server: Server, payload: str) -> Exchange:
 def http_request(server: Server, payload: str, *, connection: str) -> bytes:
     """Write a call as a client of the newest revision sends it; the floor finds its answer by the path."""
     body = request_bytes(payload, arguments_of(payload))
-    path = f"/{payload}" if SERVERS[server.peer][0] == "floor" else "/mcp"
+    path = f"/{payload}" if SERVERS[server.peer][0] in {"floor", "uvicorn"} else "/mcp"
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAccept: application/json, text/event-stream\r\n"
         f"Accept-Encoding: gzip, deflate\r\nConnection: {connection}\r\nUser-Agent: bench/1\r\n"

@@ -32,6 +32,7 @@ PEERS = {
     "typescript": "TypeScript",
     "twofold plain": "Twofold without `fast`",
     "floor": "floor",
+    "floor uvicorn": "canned under uvicorn",
 }
 """Columns, as far as a table has them."""
 _MARKED = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
@@ -80,7 +81,7 @@ def describe(run: dict) -> Iterator[str]:
     yield (
         f"One run of {minutes:.0f} minutes on {about['cores']} cores, Python {about['python']}, {about['rounds']} "
         f"rounds; meanwhile other programs used {min(others):.1f} to {max(others):.1f} cores (median "
-        f"{median(others):.1f})."
+        f"{median(others):.1f}). {about['processor']}; the source was that of commit {about['commit']}."
     )
 
 

@@ -12,6 +12,7 @@ from page import write_tables
 from tables import LAYERS
 
 REFERENCE = Path(__file__).parent / "results" / "reference.json"
+ROUNDS = 7
 DOCUMENTS = Path(__file__).parents[1] / "docs" / "explanation"
 
 
@@ -21,6 +22,11 @@ def main() -> None:
     run = json.loads(text)
     if missing := ", ".join(layer for layer in LAYERS if layer not in run["figures"]):
         sys.exit(f"the documents quote full runs, and this one has not measured {missing}; run `make bench`")
+    about = run["about"]
+    if about["commit"].endswith("changes") or about["rounds"] < ROUNDS:
+        sys.exit(
+            f"the documents quote runs of committed source and {ROUNDS} rounds or more; commit, and run `make bench`"
+        )
     page = DOCUMENTS / "performance.md"
     page.write_text(write_tables(page.read_text(), run))
     draw_chart(run["figures"], DOCUMENTS / "performance")

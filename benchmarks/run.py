@@ -7,6 +7,7 @@ turns within each round, CPU time comes before the clock, and what counts is the
 import argparse
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -98,7 +99,30 @@ def describe_run(rounds: int, seconds: dict[str, int]) -> dict[str, object]:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "peers": VERSIONS,
+        "processor": read_processor(),
+        "commit": read_commit(),
     }
+
+
+def read_processor() -> str:
+    """Say what the cores are."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown processor"
+    )
+
+
+def read_commit() -> str:
+    """Name the commit that is measured, and whether the source has changed since."""
+    here = Path(__file__).parent
+
+    def ask(*command: str) -> str:
+        run = subprocess.run(["git", *command], cwd=here, capture_output=True, text=True, check=True)  # noqa: S607
+        return run.stdout.strip()
+
+    return ask("rev-parse", "--short", "HEAD") + (
+        " with changes" if ask("status", "--porcelain", "--", "../src") else ""
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Runs one peer's server: `serve.py PEER WHAT …`, until stdin or a signal ends it.
 
 WHAT is `stdio`; `tools COUNT`, over stdio with as many small tools; or `http PARSERS PORT`, where PARSERS is `fast`
-(uvloop and httptools) or `plain` (asyncio and h11, as where the other two are not installed).
+(uvloop and httptools) or `plain` (asyncio and h11, as where the other two are not installed). Twofold and its floor
+read HTTP themselves.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ def serve_http(peer: str, parsers: str, port: str) -> None:
     if peer == "twofold":
         make_twofold().run("streamable-http", port=int(port))
     elif peer == "floor":
+        serve_floor(int(port))
+    elif peer == "uvicorn":
         run_uvicorn(make_floor(), int(port), lifespan="off")
     elif parsers == "plain":
         serve_default(peer, int(port))
@@ -35,6 +38,13 @@ def serve_http(peer: str, parsers: str, port: str) -> None:
         run_uvicorn(make_mcp().streamable_http_app(json_response=True, stateless_http=True), int(port), lifespan="on")
     else:
         run_uvicorn(make_fastmcp().http_app(json_response=True, stateless_http=True), int(port), lifespan="on")
+
+
+def serve_floor(port: int) -> None:
+    """Serve canned bytes on the very HTTP server that Twofold runs on."""
+    from twofold.server.serve_http import serve_http  # of the peers, only this one has it
+
+    serve_http(make_floor(), host="127.0.0.1", port=port)
 
 
 def serve_default(peer: str, port: int) -> None:
@@ -50,6 +60,11 @@ def make_floor():
     answers = asyncio.run(can_answers())
 
     async def app(scope, receive, send) -> None:
+        if scope["type"] == "lifespan":
+            for what in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{what}.complete"})
+            return
         while (await receive())["more_body"]:
             pass
         body = answers[scope["path"]]

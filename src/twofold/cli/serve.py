@@ -99,10 +99,8 @@ def _serve_with_workers(target: str, address: tuple[str, int], count: int, optio
     if os.name != "posix":
         raise BadUsage("--workers: this system cannot hand listening sockets to other processes; leave it out")
     path = _check_options(MCPServer("any"), address, options)  # of any server: the workers load the target
-    try:
-        from twofold.cli.worker import serve_with_workers  # noqa: PLC0415 - loads the HTTP server, an optional dependency
-    except TransportError as error:
-        raise NotLoaded(one_line(error)) from error
+    from twofold.cli.worker import serve_with_workers  # noqa: PLC0415 - loads the HTTP server, which stdio needs not
+
     return serve_with_workers(target, address, count=count, path=path, options=options)
 
 

@@ -317,7 +317,8 @@ class Conversation:
         waiting = self._waiting.get(message.id) if isinstance(message.id, int | str) else None
         if waiting is None and (asked := self._find_misnamed(message, about=about)) is not None:
             given = "none" if isinstance(message.id, msgspec.UnsetType) else f"{message.id!r:.80}"
-            self._fail(asked, TransportError(f"{self.link.name} sent an answer with a wrong id: {given}"))
+            said = f"; it says: {self._read_error(message.error)}" if message.error and message.error != b"null" else ""
+            self._fail(asked, TransportError(f"{self.link.name} sent an answer with a wrong id: {given}{said}"))
         elif waiting is None or waiting.answer.done():
             self._note_unread(
                 "answers to nothing",

@@ -92,10 +92,10 @@ def run_http(make: Callable[..., StreamableHTTP], **options: Unpack[RunOptions])
         options: See `RunOptions`.
 
     Raises:
-        TransportError: The address cannot be had, or the package that serves is not installed.
+        TransportError: The address cannot be had.
         ValueError: An option that cannot hold, such as a wide address without allowed hosts.
     """
-    from twofold.server.serve_http import serve_http  # noqa: PLC0415 - loads the HTTP server, an optional dependency
+    from twofold.server.serve_http import serve_http  # noqa: PLC0415 - loads the HTTP server, which stdio needs not
 
     _check_names(options, RunOptions, "run('streamable-http')")
     host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)

@@ -283,6 +283,7 @@ async def _serve_connections(
 def _accept_waiting(listener: socket.socket, service: Service) -> Iterator[asyncio.Future[object]]:
     """Accept whoever waits at a socket that is about to be closed."""
     loop = asyncio.get_running_loop()
+    listener.setblocking(False)
     with contextlib.suppress(OSError):  # nobody waits any more, or nobody more can be taken
         while True:
             accepted, _ = listener.accept()
@@ -297,8 +298,7 @@ async def _make_rounds(service: Service) -> None:
     while True:
         service.update_date()
         now = loop.time()
-        for connection in list(service.connections):
-            connection.check_deadlines(now)
+        _for_each(service, lambda connection: connection.check_deadlines(now))  # noqa: B023 - called at once
         await asyncio.sleep(interval)
 
 
@@ -310,9 +310,7 @@ async def _finish(service: Service) -> None:
     is_told = False
     while (service.connections or service.tasks) and loop.time() < end:
         await asyncio.sleep(LOOK_SECONDS)  # before the first are closed, too: what has come in time is read
-        for connection in list(service.connections):
-            if not connection.is_closing:
-                connection.shutdown()
+        _for_each(service, _shut_down)
         if service.tasks and not is_told:
             is_told = True
             logger.warning(
@@ -326,9 +324,27 @@ async def _finish(service: Service) -> None:
         task.cancel()  # whoever still waits for an answer is told
     if tasks:
         await asyncio.wait(tasks, timeout=END_SECONDS)
+    _for_each(service, _drop)
+
+
+def _shut_down(connection: HttpProtocol) -> None:
+    if not connection.is_closing:
+        connection.shutdown()
+
+
+def _drop(connection: HttpProtocol) -> None:
+    connection.tell_end()
+    connection.drop()
+
+
+def _for_each(service: Service, act: Callable[[HttpProtocol], None]) -> None:
+    """Do something with every connection, which may go while they are looked at; the fault of one is no other's."""
     for connection in list(service.connections):
-        connection.tell_end()
-        connection.drop()
+        try:
+            act(connection)
+        except Exception:  # what the system says of a socket that its peer has closed: it must not end the server
+            logger.exception("a connection failed and is dropped")
+            connection.abort()
 
 
 class _Lifespan:

@@ -30,7 +30,7 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
             closing at once would let the answer be lost with it.
         grace_seconds: For running requests when the server stops.
         max_connections: More are answered with 503. An open connection costs some 10 KiB, with heads of
-            many fields up to 80, and a file descriptor.
+            many fields up to 50, and a file descriptor.
     """
 
     max_head_bytes: int = MAX_HEAD_BYTES

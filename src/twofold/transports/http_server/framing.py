@@ -38,8 +38,9 @@ _MAX_LENGTH_DIGITS = 15
 """More than a petabyte is no length but an attempt at an overflow."""
 KNOWN_HEADS = 4
 """Of one connection: most clients send the same few heads again and again, and reading one costs as much as a call."""
-KNOWN_HEAD_BYTES = 4096
-"""Longer ones are read each time."""
+KNOWN_HEAD_BYTES = 2048
+KNOWN_HEAD_FIELDS = 32
+"""Longer ones, and those of more fields, are read each time: what is kept of an idle connection is bounded by it."""
 
 
 class RequestRefused(TransportError):
@@ -65,7 +66,7 @@ class _Part(enum.Enum):
     LAST_CHUNK_END = enum.auto()
 
 
-class RequestHead(msgspec.Struct, frozen=True, gc=False):
+class RequestHead(msgspec.Struct, frozen=True):
     """The head of a request.
 
     Attributes:
@@ -190,7 +191,7 @@ class RequestFraming:
             if len(raw) > self._max_head_bytes or raw.count(b"\r\n") - 2 > self._max_fields:
                 raise self._too_large()
             framed = _read_head(raw)
-            if len(raw) <= KNOWN_HEAD_BYTES:
+            if len(raw) <= KNOWN_HEAD_BYTES and len(framed.head.fields) <= KNOWN_HEAD_FIELDS:
                 if len(self._known) == KNOWN_HEADS:
                     self._known.clear()
                 self._known[raw] = framed

@@ -356,6 +356,10 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self._refuse(RequestRefused(408, "the request did not come in time; send it at once"))
 
+    def abort(self) -> None:
+        """Close at once, whatever is still to be sent."""
+        self._wire.abort()
+
     def drop(self) -> None:
         """Give the connection up, with what the system still holds to be sent; it would keep that for minutes."""
         with contextlib.suppress(OSError):  # it is reset already
@@ -393,7 +397,10 @@ class HttpProtocol(asyncio.Protocol):
         self._framing = RequestFraming()
         if not self._wire.is_closing():
             self.resume_reading()
-            self._wire.write_eof()
+            try:
+                self._wire.write_eof()
+            except OSError:  # the peer has closed in the meantime, which the event loop has not told yet
+                self._wire.abort()
 
 
 def _address(found: object) -> tuple[str, int] | None:
