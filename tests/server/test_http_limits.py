@@ -1,11 +1,15 @@
 """Who may ask over HTTP, and how much: hosts, origins, types, sizes; B3 of the contract."""
 
 import asyncio
+import json
 
 import pytest
 
 from tests.http_peer import BOTH, PER_REQUEST, HttpPeer
+from tests.server.raw_http import running
 from twofold import Context, Limits, MCPServer
+from twofold.transports.http.app import StreamableHTTP
+from twofold.transports.http.guard import Guard
 
 mcp = MCPServer("shop")
 
@@ -356,3 +360,112 @@ async def test_notifications_from_a_thread_reach_the_stream():
         response = await http.send("tools/call", {"name": "count", "arguments": {"upto": 200}}, progressToken=1).whole()
     assert [each["params"]["progress"] for each in response.messages[:-1]] == list(range(1, 201))
     assert response.messages[-1]["result"]["structuredContent"] == {"result": "done"}
+
+
+LISTING = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/list",
+        "params": {
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+        },
+    }
+).encode()
+
+
+def post(*fields: str, host: str = "localhost", path: str = "/mcp") -> bytes:
+    """Make the head of a `tools/list`, but for how long its body is."""
+    return "\r\n".join(
+        [
+            f"POST {path} HTTP/1.1",
+            f"Host: {host}",
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+            f"MCP-Protocol-Version: {PER_REQUEST}",
+            "Mcp-Method: tools/list",
+            *fields,
+            "",
+            "",
+        ]
+    ).encode()
+
+
+@pytest.mark.parametrize(("room", "status"), [(0, 200), (-1, 413)])
+def test_body_that_came_whole_without_a_length_is_bounded(room, status):
+    """B3: our own server hands a chunked body over in one piece; it may be as long as any other, and no longer."""
+    app = mcp.streamable_http_app(max_body_bytes=len(LISTING) + room)
+    with running(app, new_loop=asyncio.new_event_loop) as server, server.connect() as client:
+        chunk = b"%x\r\n%b\r\n0\r\n\r\n" % (len(LISTING), LISTING)
+        response = client.exchange(post("Transfer-Encoding: chunked") + chunk)
+    assert response.status == status
+
+
+class CountingGuard(Guard):
+    """Tells which hosts and origins it was asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[bytes | None] = []
+
+    def refuse_host(self, host: bytes | None) -> str | None:
+        self.asked.append(host)
+        return super().refuse_host(host)
+
+
+def test_known_head_is_judged_once_and_another_one_anew():
+    """X01: what was decided about a head holds for the same head on its connection, and for nothing else."""
+    guard = CountingGuard()
+    app = StreamableHTTP(
+        mcp,
+        path="/mcp",
+        guard=guard,
+        max_body_bytes=1000,
+        limits=Limits(),
+        stateless=False,
+        hook=None,
+        resource=None,
+    )
+    length = f"Content-Length: {len(LISTING)}"
+    heads = [
+        post(length),
+        post(length),
+        post(length, host="evil.example"),
+        post(length),
+        post(length, "Origin: https://evil.example"),
+        post(length, path="/elsewhere"),
+        post(length, path="/elsewhere"),
+        post(length),
+    ]
+    with running(app, new_loop=asyncio.new_event_loop) as server:
+        with server.connect() as client:
+            statuses = [client.exchange(head + LISTING).status for head in heads]
+        assert statuses == [200, 200, 421, 200, 403, 404, 404, 200]
+        assert guard.asked == [b"localhost", b"evil.example", b"localhost", b"localhost"]
+        with server.connect() as client:
+            assert client.exchange(heads[0] + LISTING).status == 200
+    assert len(guard.asked) == 5
+
+
+async def _no_lifespan(scope, receive, send):
+    for what in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{what}.complete"})
+
+
+def test_two_apps_on_one_connection_judge_a_head_each_for_itself():
+    """X01: behind one server, the app that lets a host in does not let it into another app."""
+    opened = mcp.streamable_http_app(allowed_hosts=["shop.example"])
+    local = mcp.streamable_http_app()
+    turns = [opened, local, opened, local]
+
+    async def app(scope, receive, send):
+        await (turns.pop(0) if scope["type"] == "http" else _no_lifespan)(scope, receive, send)
+
+    head = post(f"Content-Length: {len(LISTING)}", host="shop.example")
+    with running(app, new_loop=asyncio.new_event_loop) as server, server.connect() as client:
+        statuses = [client.exchange(head + LISTING).status for _ in range(4)]
+    assert statuses == [200, 421, 200, 421]

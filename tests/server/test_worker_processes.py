@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from twofold.server.serve_http import BACKLOG
-from twofold.server.worker import TURN_CONNECTIONS, listen_by_turns
+from twofold.server.worker import TURN_CONNECTIONS, TURN_SECONDS, listen_by_turns
 from twofold.server.worker_processes import Replacement, WorkerFailed, run_workers
 
 BOUND_SECONDS = 60
@@ -240,6 +240,46 @@ async def test_connections_that_come_together_are_shared():
         32,
         True,
     )
+
+
+class SteppedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        super().__init__()
+
+    def time(self) -> float:
+        return self.now
+
+
+def test_a_worker_rests_after_a_few_connections():
+    """Issue 5: of a burst it takes so many in one go, and the next only after others had time to take some."""
+    accepted: list[int] = []
+
+    async def main(loop: SteppedLoop) -> None:
+        taken: list[Taken] = []
+
+        def connect() -> Taken:
+            taken.append(Taken(b"a"))
+            return taken[-1]
+
+        with socket.create_server(("127.0.0.1", 0), backlog=BACKLOG) as listener:
+            address = listener.getsockname()
+            clients = [socket.create_connection(address) for _ in range(3 * TURN_CONNECTIONS - 1)]
+            taker = await listen_by_turns(connect, listener)
+            for _ in range(3):
+                for _ in range(50):
+                    await asyncio.sleep(0)
+                accepted.append(len(taken))
+                loop.now += 2 * TURN_SECONDS
+            taker.close()
+        for client in clients:
+            client.close()
+
+    with asyncio.Runner(loop_factory=SteppedLoop) as runner:
+        runner.run(main(runner.get_loop()))
+    assert accepted == [TURN_CONNECTIONS, 2 * TURN_CONNECTIONS, 3 * TURN_CONNECTIONS - 1]
 
 
 class Exhausted(socket.socket):

@@ -149,6 +149,54 @@ async def test_the_loop_is_as_before_and_nothing_that_others_asked_is_lost(start
     assert "call_soon" not in vars(loop)
 
 
+class AskingLoop(asyncio.SelectorEventLoop):
+    """Asks itself for something while a task is made, as finalizers may: the making looks whether the loop debugs."""
+
+    def __init__(self) -> None:
+        self.to_ask: list[tuple[object, ...]] = []
+        self.context: contextvars.Context | None = None
+        super().__init__()
+
+    def get_debug(self) -> bool:
+        asked, self.to_ask = self.to_ask, []
+        for args in asked:
+            self.call_soon(*args, context=self.context)
+        return super().get_debug()
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_what_is_asked_while_the_task_is_made_is_called_later(start):
+    """With its arguments, in its context, in its order, and not before the work has begun."""
+    calls = []
+
+    async def work() -> str:
+        calls.append("begun")
+        return "done"
+
+    async def main() -> tuple[str, bool]:
+        loop = asyncio.get_running_loop()
+        loop.context = contextvars.copy_context()
+        loop.context.run(WHO.set, "finalizer")
+
+        def begin_asked():
+            loop.to_ask = [(call, "first", 1), (call, "second", 2)]
+            result = begin(start, work())
+            calls.append(len(loop.to_ask))
+            return result
+
+        task, was_done = await in_callback(begin_asked)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return task.result(), was_done
+
+    def call(*args: object) -> None:
+        calls.append((*args, WHO.get()))
+
+    with asyncio.Runner(loop_factory=AskingLoop) as runner:
+        assert runner.run(main()) == ("done", True)
+    assert calls == ["begun", 0, ("first", 1, "finalizer"), ("second", 2, "finalizer")]
+
+
 async def test_it_refuses_to_run_inside_another_task():
     """Two tasks cannot run at once; whoever is in one has `create_task`."""
 

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twofold.transports.http_server.framing import KNOWN_HEADS, Piece, RequestFraming, RequestHead, RequestRefused
+from twofold.transports.http_server.framing import (
+    KNOWN_HEAD_BYTES,
+    KNOWN_HEAD_FIELDS,
+    KNOWN_HEADS,
+    Piece,
+    RequestFraming,
+    RequestHead,
+    RequestRefused,
+)
 
 FIRST = b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = (
@@ -87,6 +95,32 @@ def test_heads_that_come_again_are_read_as_the_first_time() -> None:
         assert len(framing._known) <= KNOWN_HEADS
     expected = [(b"/%d" % n, b"x" * (n % 3), True) for n in range(3 * KNOWN_HEADS)]
     assert got == [*expected, *expected, *reversed(expected)]
+
+
+def _head_of(*, size: int = 0, fields: int = 1) -> bytes:
+    """Make a head of so many fields, filled up to so many bytes."""
+    start = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * (fields - 2) + (b"X: " if fields > 1 else b"")
+    return start + b"a" * (size - len(start) - 4) + b"\r\n\r\n" if fields > 1 else start + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "is_kept"),
+    [
+        (_head_of(), True),
+        (_head_of(size=KNOWN_HEAD_BYTES, fields=2), True),
+        (_head_of(size=KNOWN_HEAD_BYTES + 1, fields=2), False),
+        (_head_of(fields=KNOWN_HEAD_FIELDS), True),
+        (_head_of(fields=KNOWN_HEAD_FIELDS + 1), False),
+    ],
+)
+def test_only_heads_within_both_bounds_are_kept(head: bytes, is_kept: bool) -> None:
+    """Else an idle connection could hold as much as its peer likes; a head that is not kept is read as well."""
+    framing, taken = RequestFraming(), []
+    for _ in range(2):
+        framing.receive(head)
+        taken.append(framing.take().head)
+    assert (len(framing._known), taken[0] is taken[1]) == (int(is_kept), is_kept)
+    assert taken[0] == taken[1]
 
 
 def test_white_space_round_a_value_is_not_part_of_it() -> None:
