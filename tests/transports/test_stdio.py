@@ -1,5 +1,6 @@
 """Standard streams carry messages only: framing as values, then a real process over real pipes."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle import judge_message
-from twofold.transports.stdio import LineBuffer
+from twofold.transports.stdio import LineBuffer, LineWriter, Streams, serve_lines
 
 REVISION = "2025-06-18"
 
@@ -45,6 +46,106 @@ def test_a_line_that_is_too_long_is_told_once_and_the_next_one_read(pieces):
 
 def test_empty_lines_are_nothing():
     assert list(LineBuffer().feed(b"\n \r\n\t\nx\n")) == [b"x"]
+
+
+class Listener:
+    """Takes lines, and answers each with itself; full when the test says so."""
+
+    def __init__(self, writer):
+        self.on_change = None
+        self.is_full = False
+        self.on_line = lambda: None
+        self.lines = []
+        self._writer = writer
+
+    def receive(self, line):
+        self.lines.append(line)
+        self.on_line()
+        self._writer.write(line)
+
+    def refuse_line(self, error):
+        raise AssertionError(error)
+
+    def release(self):
+        pass
+
+    async def close(self, *, grace_seconds):
+        pass
+
+
+@contextlib.asynccontextmanager
+async def listening():
+    """Serve lines within this process; gives what sends to it, what hears it, a packet for each write, and what listens."""
+    read_fd, write_fd = os.pipe()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listeners, stop = [], asyncio.Event()
+
+    def connect(writer):
+        listeners.append(Listener(writer))
+        return listeners[0]
+
+    with ours, theirs, os.fdopen(read_fd, "rb") as reading, os.fdopen(write_fd, "wb", 0) as peer:
+        ours.setblocking(False)
+        streams = Streams(reading.fileno(), theirs.fileno())
+        serving = asyncio.create_task(serve_lines(streams, connect, stop=stop))
+        while not listeners:
+            await asyncio.sleep(0)
+        yield peer, ours, listeners[0]
+        stop.set()
+        await serving
+
+
+async def test_reading_stops_while_no_more_can_be_taken():
+    """What a peer sends ahead stays with the system; it is read when there is room again, and nothing is lost."""
+    loop = asyncio.get_running_loop()
+    async with listening() as (peer, hearing, listener):
+        listener.is_full = True
+        peer.write(b"one\n")
+        assert await loop.sock_recv(hearing, 100) == b"one\n"
+        peer.write(b"two\n")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert listener.lines == [b"one"]
+        listener.is_full = False
+        listener.on_change()
+        assert await loop.sock_recv(hearing, 100) == b"two\n"
+        assert listener.lines == [b"one", b"two"]
+
+
+async def test_answers_to_what_was_read_at_once_are_one_write_before_anything_else_runs():
+    """Each write is a call of the system; what a line has begun may take its time, and no answer waits for it."""
+    loop = asyncio.get_running_loop()
+    seen = []
+    async with listening() as (peer, hearing, listener):
+
+        def look():
+            try:
+                seen.append(hearing.recv(100))
+            except BlockingIOError:
+                seen.append(b"(nothing)")
+
+        listener.on_line = lambda: loop.call_soon(look)
+        peer.write(b"one\ntwo\nthree\n")
+        while len(listener.lines) < 3:
+            await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+    assert seen == [b"one\ntwo\nthree\n", b"(nothing)", b"(nothing)"]
+
+
+async def test_what_is_said_in_one_turn_is_one_write_on_the_next():
+    """Outside a read too: messages of several calls go out together, in their order."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        ours.setblocking(False)
+        writer = LineWriter()
+        await writer.open(os.dup(theirs.fileno()))
+        for message in (b"one", b"two"):
+            writer.write(message)
+        with pytest.raises(BlockingIOError):
+            ours.recv(100)
+        assert await asyncio.get_running_loop().sock_recv(ours, 100) == b"one\ntwo\n"
+        await writer.close(grace_seconds=1)
 
 
 SERVER = """
