@@ -9,6 +9,7 @@ from twofold import Limits, MCPServer
 mcp = MCPServer("burdened")
 released = asyncio.Event()
 released_threads = threading.Event()
+blocked: list[int] = []
 
 
 @mcp.tool()
@@ -34,7 +35,16 @@ async def quick(value: int) -> int:
 @mcp.tool()
 def block(value: int) -> int:
     """Give the value back from a thread, once `release` was called."""
+    blocked.append(value)
     released_threads.wait(60)
+    return value
+
+
+@mcp.tool()
+async def count_blocked(value: int) -> int:
+    """Give the value back once so many calls of `block` have come to hold a thread."""
+    while len(blocked) < value:
+        await asyncio.sleep(0.01)
     return value
 
 

@@ -23,9 +23,9 @@ GIVEN_UP = "the server ends: the call was given up before it had an answer"
 NOT_BEGUN = "the server ends: the request was not begun; send it to another one"
 
 
-def make_call(id: int, tool: str) -> bytes:
-    """Call a tool with its own id as its value."""
-    arguments = {} if tool == "release" else {"value": id}
+def make_call(id: int, tool: str, value: int | None = None) -> bytes:
+    """Call a tool with its own id as its value, if no other is given."""
+    arguments = {} if tool == "release" else {"value": id if value is None else value}
     params = {"name": tool, "arguments": arguments, "_meta": META}
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
 
@@ -113,7 +113,9 @@ async def test_calls_whose_threads_all_hang_keep_no_other_sync_tool_from_running
         peer = Lines(process)
         for first in range(0, 450, 150):
             await peer.send(
-                *(make_call(id, "block") for id in range(first, first + 150)), make_call(-1 - first, "quick")
+                *(make_call(id, "block") for id in range(first, first + 150)),
+                # One that is taken back before its thread takes it holds none.
+                make_call(-1 - first, "count_blocked", min(first + 150, 384)),
             )
             await peer.until(lambda first=first: -1 - first in peer.outcomes)
             cancelled = (
