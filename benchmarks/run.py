@@ -117,7 +117,7 @@ def read_commit() -> str:
     here = Path(__file__).parent
 
     def ask(*command: str) -> str:
-        run = subprocess.run(["git", *command], cwd=here, capture_output=True, text=True, check=True)  # noqa: S607
+        run = subprocess.run(["git", *command], cwd=here, capture_output=True, text=True, check=True)  # noqa: S607 - whichever git
         return run.stdout.strip()
 
     return ask("rev-parse", "--short", "HEAD") + (

@@ -134,7 +134,7 @@ async def test_the_loop_is_as_before_and_nothing_that_others_asked_is_lost(start
         return "done"
 
     cycle = Dying()
-    cycle.itself = cycle  # type: ignore[attr-defined]
+    cycle.itself = cycle  # type: ignore[attr-defined]  # only the collector frees it
     del cycle
     thresholds = gc.get_threshold()
     gc.set_threshold(1)

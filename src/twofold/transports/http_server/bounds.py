@@ -10,7 +10,7 @@ try:
     import fcntl
     import termios
 except ModuleNotFoundError:  # Windows
-    fcntl = termios = None  # type: ignore[assignment]
+    fcntl = termios = None  # type: ignore[assignment]  # asked before each use
 
 from twofold.transports.http_server.framing import MAX_FIELDS, MAX_HEAD_BYTES
 
