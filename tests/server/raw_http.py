@@ -29,7 +29,7 @@ class RawClient:
         if receive_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.connect(("127.0.0.1", port))
-        self._buffer = b""
+        self._buffer = bytearray()
 
     def __enter__(self) -> "RawClient":
         return self
@@ -51,13 +51,13 @@ class RawClient:
     def _read_until(self, end: bytes) -> bytes:
         while end not in self._buffer:
             self._fill()
-        found, _, self._buffer = self._buffer.partition(end)
-        return found
+        return self._read_exactly(self._buffer.index(end) + len(end))[: -len(end)]
 
     def _read_exactly(self, count: int) -> bytes:
         while len(self._buffer) < count:
             self._fill()
-        found, self._buffer = self._buffer[:count], self._buffer[count:]
+        found = bytes(self._buffer[:count])
+        del self._buffer[:count]
         return found
 
     def read_response(self) -> Response:
@@ -81,8 +81,7 @@ class RawClient:
         with contextlib.suppress(EOFError, ConnectionError):
             while True:
                 self._fill()
-        found, self._buffer = self._buffer, b""
-        return found
+        return self._read_exactly(len(self._buffer))
 
     def send_until_refused(self) -> None:
         """Send on after the server's last byte, until it has closed for good and the system resets the connection."""
