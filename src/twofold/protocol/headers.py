@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import TypeAlias
 
 import msgspec
 
@@ -23,6 +24,8 @@ PARAM_PREFIX = b"mcp-param-"
 SESSION_ID = b"mcp-session-id"
 LAST_EVENT_ID = b"last-event-id"
 
+_Said: TypeAlias = tuple[bytes | None, bytes | None, bytes | None]
+"""What the three headers say that every request has."""
 _PREFIX, _SUFFIX = "=?base64?", "?="
 _BLANKS = b" \t"
 _SHORT = 128
@@ -146,14 +149,24 @@ def check_request(headers: Mapping[bytes, bytes], *, protocol_version: str, meth
 
     Source: MCP 2026-07-28, Streamable HTTP, "Standard Request Headers" and "Server Validation".
     """
-    _check_literal(headers.get(PROTOCOL_VERSION), protocol_version, header="MCP-Protocol-Version")
-    _check_literal(headers.get(METHOD), method, header="Mcp-Method")
+    said = headers.get(PROTOCOL_VERSION), headers.get(METHOD), None if name is None else headers.get(NAME)
+    is_short = len(protocol_version) + len(method) + len(name or "") <= _SHORT
+    (_check_known if is_short else _check_said)(said, protocol_version, method, name)
+
+
+def _check_said(said: _Said, protocol_version: str, method: str, name: str | None) -> None:
+    raw_version, raw_method, raw_name = said
+    _check_literal(raw_version, protocol_version, header="MCP-Protocol-Version")
+    _check_literal(raw_method, method, header="Mcp-Method")
     if name is not None:
-        raw = headers.get(NAME)
-        if raw is None:
+        if raw_name is None:
             raise _missing("Mcp-Name", f"the body says {_show(name)}")
-        if not _says(raw, name, header="Mcp-Name"):
-            raise _different("Mcp-Name", raw, name)
+        if not _says(raw_name, name, header="Mcp-Name"):
+            raise _different("Mcp-Name", raw_name, name)
+
+
+_check_known = functools.lru_cache(maxsize=256)(_check_said)
+"""What agreed once agrees again; the calls of one server are few. What is raised is not remembered."""
 
 
 def _check_literal(raw: bytes | None, expected: str, *, header: str) -> None:

@@ -126,6 +126,18 @@ class Connection:
         before_slow: Called before something is begun that may hold up the event loop: what is said already is sent.
     """
 
+    # Over HTTP there is one for each request: what most of them never change is not set for each.
+    session: HandshakeCodec | None = None
+    told_of_prompts = False
+    client_info: dict[str, Json] | None = None
+    log_level: LogLevel | None = None
+    on_ended: Callable[[], None] | None = None
+    before_slow: Callable[[], None] | None = None
+    _running_in_batches = 0
+    _is_closing = False
+    _spent_seconds = 0.0
+    _is_turn_spent = False
+
     def __init__(
         self,
         offer: Offer,
@@ -137,28 +149,18 @@ class Connection:
         self.offer = offer
         self.handlers = handlers
         self.writer = writer
-        self.session: HandshakeCodec | None = None
-        self.told_of_prompts = False
         self.assumed = assumed
-        self.client_info: dict[str, Json] | None = None
         self.client_capabilities: dict[str, Json] = {}
-        self.log_level: LogLevel | None = None
         self.subscriptions: dict[RequestId, Subscription] = {}
         self._in_flight: dict[RequestId, asyncio.Task[Any]] = {}
         self._tasks: dict[asyncio.Task[Any], tuple[RequestId | None, str, Exchange]] = {}
         self._stopped: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._running_in_batches = 0
-        self._is_closing = False
         self._due: set[ListName] = set()
         self._lines = LineExchange(writer)
         self._posted: collections.deque[None] = collections.deque()
-        self.on_ended: Callable[[], None] | None = None
-        self.before_slow: Callable[[], None] | None = None
         self._quick: set[str] = set()
-        self._spent_seconds = 0.0
-        self._is_turn_spent = False
 
     @property
     def running(self) -> int:

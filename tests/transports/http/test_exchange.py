@@ -11,6 +11,9 @@ from twofold import Context, Limits, MCPServer
 from twofold.errors import HeaderMismatch, InternalError, InvalidParams, MethodNotFound, UnsupportedProtocolVersion
 from twofold.transports.exchange import Answer
 from twofold.transports.http.exchange import RequestExchange, SessionExchange
+from twofold.transports.http.inbound import Inbound
+from twofold.transports.http.places import Places
+from twofold.transports.http.request import Head
 from twofold.transports.http.stream import EventStream
 
 DONE = Answer(b'{"done":true}')
@@ -42,22 +45,23 @@ async def let_others_run(turns: int = 20) -> None:
         await asyncio.sleep(0)
 
 
+def make_inbound(receive, send, *, is_per_request: bool) -> Inbound:
+    """Make a request that has a place, as an application gets it from any ASGI server."""
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
+    inbound = Inbound(scope, receive, send)
+    inbound.head = Head("POST", "/mcp", "/mcp", {}, is_per_request, None)
+    inbound.place = Places(1, "requests are running").take()
+    inbound.extra = [(b"vary", b"Origin")]
+    return inbound
+
+
 def serve_request(
     work: Work, *, cancels: bool = True, limits: Limits = AT_ONCE, send=None, is_stopping=lambda: False
 ) -> tuple[RequestExchange, Response]:
     """Have a message answered that belongs to no session."""
     response = Response()
-    exchange = RequestExchange(
-        {},
-        None,
-        receive=response.receive,
-        send=send or response.send,
-        extra=[(b"vary", b"Origin")],
-        limits=limits,
-        admit=lambda name: None,
-        cancels=cancels,
-        is_stopping=is_stopping,
-    )
+    inbound = make_inbound(response.receive, send or response.send, is_per_request=cancels)
+    exchange = RequestExchange(inbound, limits=limits, is_stopping=is_stopping)
     response.task = asyncio.create_task(exchange.serve(work, b"{}"))
     return exchange, response
 
@@ -93,7 +97,7 @@ class InSession:
     def reply(self, send=None) -> Response:
         """Have the answer sent to a client."""
         response = Response()
-        replying = self.exchange.reply(response.receive, send or response.send, extra=[(b"vary", b"Origin")])
+        replying = self.exchange.reply(make_inbound(response.receive, send or response.send, is_per_request=False))
         response.task = asyncio.create_task(replying)
         return response
 
@@ -672,17 +676,8 @@ async def test_a_fault_of_sending_in_the_middle_of_a_stream_is_raised_to_the_asg
         if event["type"] == "http.response.body":
             raise RuntimeError("sent after the end")
 
-    exchange = RequestExchange(
-        {},
-        None,
-        receive=response.receive,
-        send=send,
-        extra=(),
-        limits=Limits(),
-        admit=lambda name: None,
-        cancels=True,
-        is_stopping=lambda: False,
-    )
+    inbound = make_inbound(response.receive, send, is_per_request=True)
+    exchange = RequestExchange(inbound, limits=Limits(), is_stopping=lambda: False)
     with pytest.raises(RuntimeError, match="sent after the end"):
         async with asyncio.timeout(20):
             await exchange.serve(Work(), b"{}")

@@ -267,3 +267,64 @@ async def test_stalled_connection_is_aborted_whatever_the_system_says() -> None:
     connection.check_deadlines(60.1)
     assert wire.is_aborted
     connection.connection_lost(None)
+
+
+def _answering_at_once(told: list[bool]) -> Any:
+    """Answer as an application does that knows the server: at once where that goes, else by events."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        fields = [(b"content-length", b"2")]
+        told.append(scope["extensions"]["twofold.request"].answer(200, fields, b"ok"))
+        if not told[-1]:
+            await send({"type": "http.response.start", "status": 200, "headers": fields})
+            await send({"type": "http.response.body", "body": b"ok"})
+
+    return answer
+
+
+async def test_whole_answer_is_not_sent_at_once_while_the_peer_does_not_keep_up() -> None:
+    """What waits for room is an event: nothing is gathered without a bound, and nothing lost."""
+    wire, told = Wire(), []
+    connection = _open(_answering_at_once(told), wire)
+    connection.pause_writing()
+    await _in_callback(lambda: connection.data_received(REQUEST))
+    assert (told, wire.writes) == ([False], [])
+    connection.resume_writing()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    await _in_callback(lambda: connection.data_received(REQUEST))
+    assert told == [False, True]
+    assert b"".join(wire.writes).count(b"HTTP/1.1 200 OK\r\n") == b"".join(wire.writes).count(b"\r\n\r\nok") == 2
+
+
+async def test_whole_answer_after_another_is_refused() -> None:
+    """A second answer would be read as that to the next request."""
+    wire, told = Wire(), []
+    at_once = _answering_at_once(told)
+
+    async def twice(scope: Any, receive: Any, send: Any) -> None:
+        await at_once(scope, receive, send)
+        with pytest.raises(RuntimeError, match="answered a request twice"):
+            await at_once(scope, receive, send)
+
+    connection = _open(twice, wire)
+    await _in_callback(lambda: connection.data_received(REQUEST))
+    assert (told, b"".join(wire.writes).count(b"HTTP/1.1")) == ([True], 1)
+
+
+async def test_whole_answer_to_a_peer_that_has_gone_is_dropped() -> None:
+    """There is nobody to wait for."""
+    wire, told, gone = Wire(), [], asyncio.Event()
+    at_once = _answering_at_once(told)
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await gone.wait()
+        await at_once(scope, receive, send)
+
+    connection = _open(late, wire)
+    await _in_callback(lambda: connection.data_received(REQUEST))
+    await _in_callback(lambda: connection.connection_lost(None))
+    gone.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (told, wire.writes) == ([True], [])

@@ -11,7 +11,7 @@ from typing import Any
 from twofold.errors import Forbidden, HeaderMismatch, InternalError, InvalidRequest, MethodNotFound, Unauthorized
 from twofold.protocol.headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
 from twofold.protocol.jsonrpc import is_request
-from twofold.transports.http.asgi import REQUEST, Receive, Request, Scope, Send
+from twofold.transports.http.asgi import Receive, Scope, Send
 from twofold.transports.http.authorization import (
     Authorize,
     ProtectedResource,
@@ -23,10 +23,11 @@ from twofold.transports.http.authorization import (
 )
 from twofold.transports.http.exchange import RequestExchange, SessionExchange, send_stream
 from twofold.transports.http.guard import Guard, read_authority
+from twofold.transports.http.inbound import Inbound
 from twofold.transports.http.lifespan import Lifespan
 from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection, Server
-from twofold.transports.http.places import Place, Places
+from twofold.transports.http.places import Places
 from twofold.transports.http.reply import (
     JSON_TYPE,
     STREAM_TYPE,
@@ -68,7 +69,6 @@ class Discarding:
 
 
 _NOWHERE = Discarding()
-_NO_EXTENSIONS: dict[str, Any] = {}
 
 
 class StreamableHTTP:
@@ -121,7 +121,7 @@ class StreamableHTTP:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI scope."""
         if scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            await self._answer(Inbound(scope, receive, send))
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
@@ -182,30 +182,37 @@ class StreamableHTTP:
         self._connections.add(connection)
         return connection
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, inbound: Inbound) -> None:
         """Answer one request; whatever stands in its way is said with a status of its own."""
-        extra: Headers = ()
         try:
-            request = scope.get("extensions", _NO_EXTENSIONS).get(REQUEST)
-            known = None if request is None else request.notes.get((self._key, scope["root_path"]))
-            if known is not None:
-                head, extra = known
-            else:
-                head = read_head(scope)
-                extra = self._check_caller(head)
-                if request is not None:
-                    request.notes[self._key, scope["root_path"]] = head, extra
+            head = self._read_head(inbound)
             if head.path not in self._paths:
-                await self._answer_elsewhere(head, send, extra)
+                await self._answer_elsewhere(inbound)
                 return
-            place = self._places_for(head).take()
+            inbound.place = self._places_for(head).take()
             try:
-                await self._answer_endpoint(head, place, request, receive=receive, send=send, extra=extra)
+                await self._answer_endpoint(inbound)
             finally:
-                place.leave()
+                inbound.place.leave()
         except Refusal as refusal:
             logger.info("a request was refused with %d: %s", refusal.status, refusal)
-            await send_refusal(send, refusal, headers=extra, http_version=scope.get("http_version", "1.1"))
+            version = inbound.scope.get("http_version", "1.1")
+            await send_refusal(inbound.reply, refusal, headers=inbound.extra, http_version=version)
+
+    def _read_head(self, inbound: Inbound) -> Head:
+        """Read the head and check who calls, once for all requests of the very same head."""
+        known, scope = inbound.known, inbound.scope
+        if known is None:
+            inbound.head = read_head(scope)
+            inbound.extra = self._check_caller(inbound.head)
+            return inbound.head
+        key = self._key, scope["root_path"], scope["path"]
+        noted: tuple[Head, Headers] | None = known.notes.get(key)
+        if noted is None:
+            head = read_head(scope)
+            noted = known.notes[key] = head, self._check_caller(head)
+        inbound.head, inbound.extra = noted
+        return inbound.head
 
     def _places_for(self, head: Head) -> Places:
         """Choose where a request takes its place; what may take a call back, or end a session, always finds one."""
@@ -228,39 +235,40 @@ class StreamableHTTP:
             raise Refusal(403, InvalidRequest(reason))
         return self._guard.cors_headers(origin)
 
-    async def _answer_elsewhere(self, head: Head, send: Send, extra: Headers) -> None:
-        resource = self._resource
+    async def _answer_elsewhere(self, inbound: Inbound) -> None:
+        head, resource = inbound.head, self._resource
         if resource is not None and head.whole_path == resource.metadata_path and head.method in ("GET", "HEAD"):
-            await send_json(send, resource.metadata(), headers=extra)
+            await send_json(inbound.reply, resource.metadata(), headers=inbound.extra)
             return
         error = MethodNotFound(f"there is nothing at {head.path!r:.80}; the MCP endpoint is {self.path}")
         raise Refusal(404, error)
 
-    async def _answer_endpoint(
-        self, head: Head, place: Place, request: Request | None, *, receive: Receive, send: Send, extra: Headers
-    ) -> None:
+    async def _answer_endpoint(self, inbound: Inbound) -> None:
+        head = inbound.head
         if head.method == "OPTIONS":
-            await self._answer_preflight(head, send, extra)
+            await self._answer_preflight(inbound)
             return
         if head.method not in ("POST", "GET", "DELETE"):
             raise _not_allowed(head.method, *(() if self._is_stateless else ("GET", "DELETE")))
-        principal = None if self._hook is None else await self._authorize(self._hook, head)
+        if self._hook is not None:
+            inbound.principal = await self._authorize(self._hook, head)
         if self._is_stopping and _only_waits(head):
             raise Refusal(503, InternalError("the server is being shut down"), headers=[(b"retry-after", b"5")])
         if self._loop is not asyncio.get_running_loop():
             await self._open_lazily()
         if head.method == "POST":
-            await self._answer_post(head, principal, place, request, receive=receive, send=send, extra=extra)
+            await self._answer_post(inbound)
         else:
-            await self._answer_session_method(head, principal, receive, send, extra)
+            await self._answer_session_method(inbound)
 
-    async def _answer_preflight(self, head: Head, send: Send, extra: Headers) -> None:
+    async def _answer_preflight(self, inbound: Inbound) -> None:
         """Tell a browser what a page of an allowed origin may send."""
-        origin = head.headers.get(b"origin")
-        if origin is None or b"access-control-request-method" not in head.headers or not extra:
-            raise _not_allowed(head.method)
-        requested = head.headers.get(b"access-control-request-headers", b"")
-        await send_empty(send, 204, self._guard.preflight_headers(origin, requested))
+        headers = inbound.head.headers
+        origin = headers.get(b"origin")
+        if origin is None or b"access-control-request-method" not in headers or not inbound.extra:
+            raise _not_allowed(inbound.head.method)
+        requested = headers.get(b"access-control-request-headers", b"")
+        await send_empty(inbound.reply, 204, self._guard.preflight_headers(origin, requested))
 
     async def _authorize(self, hook: Authorize, head: Head) -> object:
         """Ask the author who calls."""
@@ -299,110 +307,72 @@ class StreamableHTTP:
             logger.exception("the lifespan of server %r failed", self._server.name)
             raise Refusal(500, InternalError("the server failed to start; its log says why")) from None
 
-    async def _read_body(self, head: Head, request: Request | None, receive: Receive) -> bytes | None:
+    async def _read_body(self, inbound: Inbound) -> bytes | None:
         """Read the body; None if the client has gone meanwhile."""
-        body = None if request is None else request.take_body()
-        if body is not None:
-            if len(body) > self._max_body_bytes:
-                raise too_large(f"{len(body)} bytes came", self._max_body_bytes)
-            return body
-        return await read_body(head, receive, max_bytes=self._max_body_bytes, seconds=self._limits.body_seconds)
+        seconds = self._limits.body_seconds
+        return await read_body(inbound.head, inbound.receive, max_bytes=self._max_body_bytes, seconds=seconds)
 
-    async def _answer_post(
-        self,
-        head: Head,
-        principal: object,
-        place: Place,
-        request: Request | None,
-        *,
-        receive: Receive,
-        send: Send,
-        extra: Headers,
-    ) -> None:
+    async def _answer_post(self, inbound: Inbound) -> None:
         """Answer a message."""
+        head = inbound.head
         headers = head.headers
         check_posted_type(headers)
         check_accepted(headers, JSON_TYPE, STREAM_TYPE)
-        body = await self._read_body(head, request, receive)
+        body = inbound.take_body()
+        if body is None:
+            body = await self._read_body(inbound)
+        elif len(body) > self._max_body_bytes:
+            raise too_large(f"{len(body)} bytes came", self._max_body_bytes)
         if body is None:  # the client has gone
             return
-        session_id = headers.get(SESSION_ID)
         if head.is_per_request:
-            await self._answer_alone(
-                self._connect(), head, principal, place, body, receive=receive, send=send, extra=extra
-            )
+            await self._answer_alone(self._connect(), inbound, body)
         elif self._is_stateless:
-            connection = self._connect(assumed_revision=_assumed_revision(headers))
-            await self._answer_alone(connection, head, principal, place, body, receive=receive, send=send, extra=extra)
-        elif session_id is None:
-            await self._answer_opening(head, principal, place, body, receive=receive, send=send, extra=extra)
+            await self._answer_alone(self._connect(assumed_revision=_assumed_revision(headers)), inbound, body)
+        elif SESSION_ID not in headers:
+            await self._answer_opening(inbound, body)
         else:
-            session = self._live_sessions.find(session_id, principal)
-            if place.is_of(self._notices) and is_request(body):
-                raise self._requests.refusal()
-            exchange = SessionExchange(
-                headers,
-                principal,
-                limits=self._limits,
-                admit=place.claim,
-                open_stream=session.open_stream,
-                prefers_stream=_prefers_stream(headers),
-                on_finished=place.share(),  # a call whose client has gone still counts
-            )
-            session.connection.receive(body, exchange)
-            await exchange.reply(receive, send, extra=extra)
+            await self._answer_in_session(headers[SESSION_ID], inbound, body)
 
-    async def _answer_alone(
-        self,
-        connection: Connection,
-        head: Head,
-        principal: object,
-        place: Place,
-        body: bytes,
-        *,
-        receive: Receive,
-        send: Send,
-        extra: Headers,
-    ) -> None:
+    async def _answer_alone(self, connection: Connection, inbound: Inbound, body: bytes) -> None:
         """Answer a message that belongs to no session."""
-        exchange = self._make_exchange(head, principal, place, receive=receive, send=send, extra=extra)
         try:
-            await exchange.serve(connection, body)
+            await self._make_exchange(inbound).serve(connection, body)
         finally:
             self._forget(connection)
 
-    def _make_exchange(
-        self, head: Head, principal: object, place: Place, *, receive: Receive, send: Send, extra: Headers
-    ) -> RequestExchange:
-        return RequestExchange(
-            head.headers,
-            principal,
-            receive=receive,
-            send=send,
-            extra=extra,
+    def _make_exchange(self, inbound: Inbound) -> RequestExchange:
+        return RequestExchange(inbound, limits=self._limits, is_stopping=self._tell_stopping)
+
+    def _tell_stopping(self) -> bool:
+        return self._is_stopping
+
+    async def _answer_in_session(self, session_id: bytes, inbound: Inbound, body: bytes) -> None:
+        """Answer a message of a session that is open."""
+        session = self._live_sessions.find(session_id, inbound.principal)
+        place, headers = inbound.place, inbound.head.headers
+        if place.is_of(self._notices) and is_request(body):
+            raise self._requests.refusal()
+        exchange = SessionExchange(
+            headers,
+            inbound.principal,
             limits=self._limits,
             admit=place.claim,
-            cancels=head.is_per_request,
-            is_stopping=lambda: self._is_stopping,
+            open_stream=session.open_stream,
+            prefers_stream=_prefers_stream(headers),
+            on_finished=place.share(),  # a call whose client has gone still counts
         )
+        session.connection.receive(body, exchange)
+        await exchange.reply(inbound)
 
-    async def _answer_opening(
-        self,
-        head: Head,
-        principal: object,
-        place: Place,
-        body: bytes,
-        *,
-        receive: Receive,
-        send: Send,
-        extra: Headers,
-    ) -> None:
+    async def _answer_opening(self, inbound: Inbound, body: bytes) -> None:
         """Answer `initialize`, which opens a session; anything else that comes without one says what is missing."""
-        session = self._live_sessions.prepare(principal)
+        session = self._live_sessions.prepare(inbound.principal)
         connection = self._connect(session=session)
-        exchange = self._make_exchange(head, principal, place, receive=receive, send=send, extra=extra)
+        extra = inbound.extra
         try:
-            answer = await connection.answer(body, exchange)  # nothing that waits is served without a session
+            # Nothing that waits is served without a session.
+            answer = await connection.answer(body, self._make_exchange(inbound))
             if answer is None:
                 raise Refusal(400, InvalidRequest("Mcp-Session-Id is missing; send initialize first"))
             if connection.session is not None:
@@ -411,12 +381,11 @@ class StreamableHTTP:
         finally:
             if not session.is_open:
                 self._forget(connection)
-        await send_json(send, answer.body, status=status_of(answer.error), headers=extra)
+        await send_json(inbound.reply, answer.body, status=status_of(answer.error), headers=extra)
 
-    async def _answer_session_method(
-        self, head: Head, principal: object, receive: Receive, send: Send, extra: Headers
-    ) -> None:
+    async def _answer_session_method(self, inbound: Inbound) -> None:
         """Answer GET, which listens in a session or resumes one of its streams, and DELETE, which ends it."""
+        head = inbound.head
         session_id = head.headers.get(SESSION_ID)
         if self._is_stateless or head.is_per_request:
             raise _not_allowed(head.method)
@@ -424,20 +393,20 @@ class StreamableHTTP:
             if PROTOCOL_VERSION in head.headers:
                 raise Refusal(400, InvalidRequest("Mcp-Session-Id is missing; send initialize first"))
             raise _not_allowed(f"{head.method} without Mcp-Session-Id")
-        session = self._live_sessions.find(session_id, principal)
+        session = self._live_sessions.find(session_id, inbound.principal)
         if head.method == "DELETE":
             await self._live_sessions.end(session)
-            await send_empty(send, 204, extra)
+            await send_empty(inbound.reply, 204, inbound.extra)
             return
         check_accepted(head.headers, STREAM_TYPE)
-        if await self._read_body(head, None, receive) is None:
+        if await self._read_body(inbound) is None:
             return
         last_event_id = head.headers.get(LAST_EVENT_ID)
         if last_event_id is None:
-            await send_stream(session.unasked, receive, send, headers=extra)
+            await send_stream(session.unasked, inbound)
         else:
             stream, place = session.find_event(last_event_id.decode("latin-1"))
-            await send_stream(stream, receive, send, headers=extra, after=place)
+            await send_stream(stream, inbound, after=place)
 
     @property
     def _live_sessions(self) -> Sessions:

@@ -8,29 +8,26 @@ from collections.abc import Callable, Mapping
 from twofold.errors import HeaderMismatch, ServerBusy, UnsupportedProtocolVersion
 from twofold.transports.deadline import notice_wait
 from twofold.transports.exchange import Answer
-from twofold.transports.http.asgi import Receive, Send
+from twofold.transports.http.asgi import Receive
+from twofold.transports.http.inbound import Inbound
 from twofold.transports.http.limits import Limits
 from twofold.transports.http.peer import Connection
-from twofold.transports.http.reply import Headers, send_empty, send_json, status_of
+from twofold.transports.http.reply import send_empty, send_json, status_of
 from twofold.transports.http.stream import EventStream
 
 logger = logging.getLogger("twofold")
 
 
-async def send_stream(
-    stream: EventStream, receive: Receive, send: Send, *, headers: Headers, after: int | None = None
-) -> None:
+async def send_stream(stream: EventStream, inbound: Inbound, *, after: int | None = None) -> None:
     """Send a stream of a session until it is over or the client goes, which may come back for the rest.
 
     Args:
         stream: What is sent.
-        receive: The ASGI callable.
-        send: The ASGI callable.
-        headers: More headers of the response.
+        inbound: The request it answers.
         after: The place of the last event the client has.
     """
-    sending = asyncio.create_task(stream.send_to(send, headers=headers, after=after))
-    watching = asyncio.create_task(_watch_until_gone(receive, sending.cancel))
+    sending = asyncio.create_task(stream.send_to(inbound.send, headers=inbound.extra, after=after))
+    watching = asyncio.create_task(_watch_until_gone(inbound.receive, sending.cancel))
     try:
         await asyncio.wait({sending})
     finally:
@@ -66,46 +63,26 @@ class RequestExchange:
     """A request of revision 2026-07-28 or of a server without sessions: it lives as long as its connection.
 
     Args:
-        headers: What must agree with the body.
-        principal: Who asks.
-        receive: The ASGI callable.
-        send: The ASGI callable.
-        extra: More headers of the answer.
+        inbound: The request, which has a place. One of 2026-07-28 is taken back where its client closes the connection.
         limits: Times and bounds.
-        admit: Lets a call of a tool begin, or raises.
-        cancels: A client that closes the connection takes the request back.
         is_stopping: Tells whether the application is about to end.
     """
 
-    def __init__(
-        self,
-        headers: Mapping[bytes, bytes],
-        principal: object,
-        *,
-        receive: Receive,
-        send: Send,
-        extra: Headers,
-        limits: Limits,
-        admit: Callable[[str], None],
-        cancels: bool,
-        is_stopping: Callable[[], bool],
-    ) -> None:
-        self.headers = headers
-        self.principal = principal
-        self._receive = receive
-        self._send = send
-        self._extra = extra
+    # Until something happens that most requests never see.
+    _stream: EventStream | None = None
+    _watching: asyncio.Task[None] | None = None
+    _pumping: asyncio.Task[None] | None = None
+    _timer: asyncio.Handle | None = None
+    _worker: asyncio.Task[object] | None = None
+    _has_gone = False
+    _is_answered = False
+
+    def __init__(self, inbound: Inbound, *, limits: Limits, is_stopping: Callable[[], bool]) -> None:
+        self.headers = inbound.head.headers
+        self.principal = inbound.principal
+        self._inbound = inbound
         self._limits = limits
-        self.admit = admit
-        self._cancels = cancels
         self._is_stopping = is_stopping
-        self._stream: EventStream | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._pumping: asyncio.Task[None] | None = None
-        self._timer: asyncio.Handle | None = None
-        self._worker: asyncio.Task[object] | None = None
-        self._has_gone = False
-        self._is_answered = False
 
     async def serve(self, connection: Connection, body: bytes) -> Answer | None:
         """Have a message answered and send the answer.
@@ -146,6 +123,11 @@ class RequestExchange:
                 self._timer.cancel()
 
     @property
+    def _cancels(self) -> bool:
+        """Whether a client that closes the connection takes the request back."""
+        return self._inbound.head.is_per_request
+
+    @property
     def is_taken_back(self) -> bool:
         """Whether nobody waits for the answer any more."""
         return self._has_gone
@@ -160,9 +142,14 @@ class RequestExchange:
             self._stream.end(None if answer is None else answer.body)
             await self._pumping
         elif answer is None:
-            await send_empty(self._send, 202, self._extra)
+            await send_empty(self._inbound.reply, 202, self._inbound.extra)
         else:
-            await send_json(self._send, answer.body, status=status_of(answer.error), headers=self._extra)
+            inbound = self._inbound
+            await send_json(inbound.reply, answer.body, status=status_of(answer.error), headers=inbound.extra)
+
+    def admit(self, name: str) -> None:
+        """Let a call of a tool begin, if the tool has not taken its share of the places."""
+        self._inbound.place.claim(name)
 
     def write(self, message: bytes) -> None:
         """Send a message about the request: from now on the answer is a stream."""
@@ -188,7 +175,7 @@ class RequestExchange:
 
     def _begin_watch(self) -> None:
         if self._cancels:
-            self._watching = asyncio.create_task(_watch_until_gone(self._receive, self._give_up))
+            self._watching = asyncio.create_task(_watch_until_gone(self._inbound.receive, self._give_up))
         left_seconds = self._limits.keep_alive_seconds - self._limits.watch_after_seconds
         self._timer = asyncio.get_running_loop().call_later(left_seconds, self._open_stream)
 
@@ -212,7 +199,7 @@ class RequestExchange:
 
     async def _pump(self, stream: EventStream) -> None:
         try:
-            await stream.send_to(self._send, headers=self._extra)
+            await stream.send_to(self._inbound.send, headers=self._inbound.extra)
         except OSError as error:
             logger.debug("a stream was given up: %s", error)
             self._give_up()
@@ -306,25 +293,20 @@ class SessionExchange:
         if stream.is_resumable:
             stream.release()
 
-    async def reply(self, receive: Receive, send: Send, *, extra: Headers) -> None:
-        """Send the answer when it is decided which kind it is.
-
-        Args:
-            receive: The ASGI callable.
-            send: The ASGI callable.
-            extra: More headers of the answer.
-        """
+    async def reply(self, inbound: Inbound) -> None:
+        """Send the answer to the request it is for, when it is decided which kind it is."""
         try:
             if not self._decided.done():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._limits.resumable_after_seconds):
                         await asyncio.shield(self._decided)
             if not self._is_finished or self._stream is not None:
-                await send_stream(self._open_stream(), receive, send, headers=extra)
+                await send_stream(self._open_stream(), inbound)
             elif self._answer is None:
-                await send_empty(send, 202, extra)
+                await send_empty(inbound.reply, 202, inbound.extra)
             else:
-                await send_json(send, self._answer.body, status=_status_in_session(self._answer), headers=extra)
+                status = _status_in_session(self._answer)
+                await send_json(inbound.reply, self._answer.body, status=status, headers=inbound.extra)
         finally:
             self._is_client_here = False
             if self._stream is not None and not self._stream.is_read:

@@ -1,6 +1,7 @@
 """Answers over HTTP: which status, which headers."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from twofold.errors import (
     HeaderMismatch,
@@ -14,11 +15,12 @@ from twofold.errors import (
     UnsupportedProtocolVersion,
 )
 from twofold.protocol.jsonrpc import encode_error
-from twofold.transports.http.asgi import Send
 
 JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream"
-Headers = Sequence[tuple[bytes, bytes]]
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+Reply: TypeAlias = Callable[[int, Headers, bytes], Awaitable[None]]
+"""Sends a whole answer: status, headers, body."""
 STREAM_HEADERS: Headers = (
     (b"content-type", STREAM_TYPE),
     (b"cache-control", b"no-cache, no-transform"),
@@ -63,33 +65,25 @@ def status_of(error: ProtocolError | None) -> int:
     return 503 if isinstance(error, ServerBusy) else _STATUSES.get(error.code, 200)
 
 
-async def send_json(
-    send: Send,
-    body: bytes,
-    *,
-    status: int = 200,
-    headers: Headers = (),
-) -> None:
+async def send_json(reply: Reply, body: bytes, *, status: int = 200, headers: Headers = ()) -> None:
     """Answer with one JSON object; 503 says when to come again."""
     fields = [(b"content-type", JSON_TYPE), (b"content-length", b"%d" % len(body)), *headers]
     if status == 503 and not any(name == b"retry-after" for name, _ in headers):
         fields += RETRY_AFTER
-    await send({"type": "http.response.start", "status": status, "headers": fields})
-    await send({"type": "http.response.body", "body": body})
+    await reply(status, fields, body)
 
 
-async def send_empty(send: Send, status: int, headers: Headers = ()) -> None:
+async def send_empty(reply: Reply, status: int, headers: Headers = ()) -> None:
     """Answer with a status alone."""
     length = () if status == 204 else ((b"content-length", b"0"),)  # RFC 9110, 8.6
-    await send({"type": "http.response.start", "status": status, "headers": [*length, *headers]})
-    await send({"type": "http.response.body", "body": b""})
+    await reply(status, [*length, *headers], b"")
 
 
-async def send_refusal(send: Send, refusal: Refusal, *, headers: Headers, http_version: str) -> None:
+async def send_refusal(reply: Reply, refusal: Refusal, *, headers: Headers, http_version: str) -> None:
     """Answer with what is wrong, as a JSON-RPC error without an id.
 
     Args:
-        send: The ASGI callable.
+        reply: Sends an answer.
         refusal: What is wrong.
         headers: More headers.
         http_version: The request's; from 2 on nobody may speak of the connection in a header.
@@ -97,4 +91,4 @@ async def send_refusal(send: Send, refusal: Refusal, *, headers: Headers, http_v
     fields = [*refusal.headers, *headers]
     if refusal.closes and http_version.startswith("1"):
         fields.append((b"connection", b"close"))
-    await send_json(send, encode_error(None, refusal.error), status=refusal.status, headers=fields)
+    await send_json(reply, encode_error(None, refusal.error), status=refusal.status, headers=fields)

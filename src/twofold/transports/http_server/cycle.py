@@ -88,7 +88,11 @@ class Cycle:
         piece: Its head, and what has come of its body.
         awaits_continue: The peer sends its body when it is told to.
 
+    To an application that knows of it, it is the `Request` of `transports/http/asgi.py` too.
+
     Attributes:
+        fields: What is `headers` of the scope.
+        notes: What the application made of this very head before.
         disconnected: The peer has gone.
         response_started: The head of the answer was sent, or is about to be.
         response_complete: All of the answer was sent.
@@ -102,6 +106,8 @@ class Cycle:
         self.keeps_alive = head.keeps_alive
         self._connection = connection
         self._head = head
+        self.fields = list(head.fields)
+        self.notes = head.notes
         self._awaits_continue = awaits_continue
         self._body = piece.body
         self._is_body_whole = piece.is_last
@@ -187,10 +193,28 @@ class Cycle:
         kind = event["type"]
         if kind == "http.response.start" and not self.response_started:
             self._start(event["status"], event.get("headers", ()))
+            if not self.is_beginning:
+                self._sending_head = self._connection.loop.call_soon(self.send_head)
         elif kind == "http.response.body" and self.response_started and not self.response_complete:
             self._continue(event.get("body", b""), has_more=event.get("more_body", False))
         else:
             raise RuntimeError(f"the application sent {kind!r} where ASGI has no place for it")
+
+    def answer(self, status: int, fields: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send a whole answer; False where the peer does not keep up, and `send` has to wait for it.
+
+        Raises:
+            RuntimeError: An answer has begun, or the body is not as long as was said.
+        """
+        if self.disconnected:
+            return True
+        if not self._connection.has_room:
+            return False
+        if self.response_started:
+            raise RuntimeError("the application answered a request twice")
+        self._start(status, fields)
+        self._continue(body, has_more=False)
+        return True
 
     def _start(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> None:
         """Make the head; it goes out with the first part of the body, or on the loop's next turn."""
@@ -210,8 +234,6 @@ class Cycle:
         lines.append(b"\r\n")
         self.response_started = True
         self._unsent_head = b"".join(lines)
-        if not self.is_beginning:
-            self._sending_head = self._connection.loop.call_soon(self.send_head)
 
     def _choose_framing(self, status: int, lines: list[bytes], *, says_close: bool) -> None:
         """Say how the answer ends, and whether the connection does."""

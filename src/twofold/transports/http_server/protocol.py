@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from twofold.transports.eager import start_task
-from twofold.transports.http.asgi import REQUEST, AsgiApp, Request, Scope
+from twofold.transports.http.asgi import REQUEST, AsgiApp, Scope
 from twofold.transports.http_server.bounds import HttpLimits, count_unacknowledged
 from twofold.transports.http_server.cycle import Cycle
 from twofold.transports.http_server.framing import METHODS, Piece, RequestFraming, RequestHead, RequestRefused
@@ -40,6 +40,9 @@ _MORE_FIELDS = {
     405: ["allow: " + ", ".join(sorted(method.decode() for method in METHODS))],
     503: [f"retry-after: {RETRY_AFTER_SECONDS}"],
 }
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+_SCOPE = object()
+"""Where a head's notes have what the scopes of its requests have in common."""
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -300,7 +303,9 @@ class HttpProtocol(asyncio.Protocol):
                     self._cycle.feed(piece)
                 if self._framing.awaits_continue and not self._is_answering:
                     self._end()  # see `on_response_complete`
-                elif self._framing.held_bytes and self.loop.time() > until:
+                elif not self._framing.held_bytes:
+                    break
+                elif self.loop.time() > until:
                     self._resume_soon()
                     return
         finally:
@@ -331,10 +336,21 @@ class HttpProtocol(asyncio.Protocol):
         task.add_done_callback(self._service.tasks.discard)
 
     def _make_scope(self, head: RequestHead, cycle: Cycle) -> Scope:
+        known: dict[str, Any] | None = head.notes.get(_SCOPE)
+        if known is None:
+            known = head.notes[_SCOPE] = self._describe(head)
+        scope = known.copy()
+        scope["asgi"] = _ASGI.copy()
+        scope["headers"] = cycle.fields
+        scope["state"] = self._service.lifespan_state.copy()
+        scope["extensions"] = {REQUEST: cycle}
+        return scope
+
+    def _describe(self, head: RequestHead) -> dict[str, Any]:
+        """Say what is the same for each request of one head."""
         path, _, query = head.target.partition(b"?")
         return {
             "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
             "http_version": "1.0" if head.is_http_1_0 else "1.1",
             "method": head.method,
             "scheme": self._scheme,
@@ -342,11 +358,8 @@ class HttpProtocol(asyncio.Protocol):
             "raw_path": path,
             "query_string": query,
             "root_path": "",
-            "headers": list(head.fields),
             "client": self._client,
             "server": self._server,
-            "state": self._service.lifespan_state.copy(),
-            "extensions": {REQUEST: Request(head.notes, cycle.take_body)},
         }
 
     def _give_up(self) -> None:
