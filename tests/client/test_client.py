@@ -610,6 +610,60 @@ async def test_a_timeout_ends_the_wait_tells_the_server_and_leaves_the_connectio
 
 
 @every_route
+async def test_each_call_ends_when_its_own_time_is_over(route):
+    """C6: one timer looks after all that wait: the order they come in, and that others end before, means nothing."""
+    async with asyncio.timeout(50), reached(route) as target:
+        async with Client(target) as client:
+            await client.list_tools()
+            ended = []
+
+            async def call(name: str, seconds: float) -> None:
+                with pytest.raises(OutcomeUnknown, match=f"within {seconds:.3g} seconds"):
+                    await client.call_tool("sleep", {"seconds": 60}, timeout_seconds=seconds)
+                ended.append(name)
+
+            calls = [call("third", 0.9), call("first", 0.2), call("fourth", 1.3), call("second", 0.5)]
+            await asyncio.gather(*calls, client.call_tool("add", {"a": 1, "b": 2}, timeout_seconds=0.7))
+    assert ended == ["first", "second", "third", "fourth"]
+
+
+@every_route
+async def test_a_timeout_in_a_task_that_was_cancelled_is_a_timeout(route):
+    """C6: what cleans up after a cancellation is told what happened to its call, not cancelled once more."""
+    caught = []
+
+    async def clean_up(client: Client) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            try:
+                await client.call_tool("sleep", {"seconds": 60}, timeout_seconds=0.2)
+            except OutcomeUnknown as error:
+                caught.append(error.tool)
+
+    async with asyncio.timeout(50), reached(route) as target:
+        async with Client(target) as client:
+            await client.list_tools()
+            task = asyncio.create_task(clean_up(client))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+    assert caught == ["sleep"]
+
+
+@every_route
+async def test_a_cancellation_while_a_call_waits_is_not_taken_for_its_timeout(route):
+    async with asyncio.timeout(50), reached(route) as target:
+        async with Client(target) as client:
+            await client.list_tools()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await client.call_tool("sleep", {"seconds": 60}, timeout_seconds=30)
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == 3
+
+
+@every_route
 @both_eras
 async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(route, revision):
     async with asyncio.timeout(50), reached(route) as target:

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import itertools
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -78,12 +79,33 @@ class _Fault(msgspec.Struct, frozen=True):
 
 
 class _Waiting(msgspec.Struct):
-    """A request without its answer."""
+    """A request without its answer.
+
+    Attributes:
+        until: When its time is over, by the event loop's clock.
+        task: Which waits; cancelled when its time is over.
+        cancelling: How often it was cancelled before.
+        is_overdue: Its time is over.
+        unread: The last that came meanwhile and answered nothing: it may have been meant for this.
+    """
 
     answer: asyncio.Future[msgspec.Raw]
     on_progress: OnProgress | None
+    until: float
+    task: asyncio.Task[Any] | None
+    cancelling: int
+    is_overdue: bool = False
     unread: TransportError | None = None
-    """The last that came meanwhile and answered nothing: it may have been meant for this."""
+
+    def expire(self) -> None:
+        """End the waiting, be it for room to send."""
+        if self.task is not None:
+            self.is_overdue = True
+            self.task.cancel()
+
+    def take_back(self) -> bool:
+        """Tell whether its time alone has cancelled the task, which then goes on."""
+        return self.is_overdue and self.task is not None and self.task.uncancel() <= self.cancelling
 
 
 class Conversation:
@@ -107,6 +129,8 @@ class Conversation:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._end: TransportError | None = None
+        self._timer: asyncio.TimerHandle | None = None  # one for all that wait
+        self._timer_at = math.inf
         self._warned: dict[str, int] = {}
         self._callbacks = 0  # that are async, and not done yet
         self._answers = 0  # to the server's own requests, on their way
@@ -149,28 +173,24 @@ class Conversation:
         request_id = next(self._ids)
         token = request_id if on_progress is not None else None
         message = self.asking.request(request_id, method, params, progress_token=token, meta=meta)
-        headers = self.asking.headers(method, name=name, mirrored=mirrored or {})
-        waiting = _Waiting(self._loop.create_future(), on_progress)
+        sends_alone = self.link.has_own_streams
+        headers = self.asking.headers(method, name=name, mirrored=mirrored or {}) if sends_alone else {}
+        waiting = self._expect(on_progress, timeout_seconds)
         self._waiting[request_id] = waiting
-        sending = (
-            self._loop.create_task(self._deliver(message, request_id, headers, waiting))
-            if self.link.has_own_streams
-            else None
-        )
+        sending = self._loop.create_task(self._deliver(message, request_id, headers, waiting)) if sends_alone else None
         is_over = False
         try:
-            async with asyncio.timeout(timeout_seconds) as deadline:
-                if sending is None:
-                    await self.link.send(message, request_id=request_id, headers=headers)
-                result = await waiting.answer
-                is_over = True
-                return result
-        except TimeoutError:
-            if not deadline.expired():
+            if sending is None:
+                await self.link.send(message, request_id=request_id, headers=headers)
+            result = await waiting.answer
+            is_over = True
+            return result
+        except asyncio.CancelledError:
+            if not waiting.take_back():
                 raise
             meanwhile = "" if waiting.unread is None else f"; meanwhile {waiting.unread}"
             raise TransportError(
-                f"{self.link.name} did not answer {method} within {timeout_seconds:.3g} seconds{meanwhile}"
+                f"{self.link.name} did not answer {method} within {timeout_seconds or 0:.3g} seconds{meanwhile}"
             ) from None
         except (ProtocolError, TransportError):
             is_over = True
@@ -183,6 +203,30 @@ class Conversation:
                 self._take_back(request_id)
             if sending is not None and not sending.done():
                 self._let_end(sending, at_once=not waiting.answer.done() or waiting.answer.cancelled())
+
+    def _expect(self, on_progress: OnProgress | None, timeout_seconds: float | None) -> _Waiting:
+        """Begin to wait for an answer, in this task."""
+        until = math.inf if timeout_seconds is None else self._loop.time() + timeout_seconds
+        task = asyncio.current_task(self._loop)
+        waiting = _Waiting(self._loop.create_future(), on_progress, until, task, task.cancelling() if task else 0)
+        if until < self._timer_at:
+            self._set_timer(until)
+        return waiting
+
+    def _set_timer(self, at: float) -> None:
+        """See to it that the first whose time will be over is told; a timer for each would cost more than the rest."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = None if at == math.inf else self._loop.call_at(at, self._end_overdue)
+
+    def _end_overdue(self) -> None:
+        over = self._timer_at
+        for waiting in list(self._waiting.values()):
+            if waiting.until <= over:
+                waiting.expire()
+        left = (waiting.until for waiting in self._waiting.values() if waiting.until > over)
+        self._set_timer(min(left, default=math.inf))
 
     def listen(self, params: Mapping[str, Json]) -> None:
         """Keep a subscription open until the end; a server that has none is done without."""
@@ -282,6 +326,7 @@ class Conversation:
         """Fail everything that waits: nothing more will come."""
         if self._end is None:
             self._end = error
+            self._set_timer(math.inf)
             for waiting in list(self._waiting.values()):
                 self._fail(waiting, error)
 

@@ -60,6 +60,8 @@ def format_pointer(path: Path) -> str:
 
 def cut(text: str) -> str:
     """Shorten a text to `MAX_SHOWN` characters and take the control characters out."""
+    if len(text) <= MAX_SHOWN and text.isprintable():
+        return text
     shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text[: MAX_SHOWN + 1])
     return shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + "…"
 
