@@ -3,59 +3,11 @@
 import asyncio
 from typing import Any
 
+from tests.transports.http_server.wire import Wire
 from twofold.transports.http_server.bounds import HttpLimits
 from twofold.transports.http_server.protocol import HttpProtocol, Service
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-
-
-class Wire(asyncio.Transport):
-    """A transport that keeps what is written, of which the peer takes what the test says."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.unsent_bytes = 0
-        self.is_closed = False
-
-    def write(self, data: Any) -> None:
-        self.written += data
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    abort = close
-
-    def write_eof(self) -> None:
-        self.written += b"(end)"
-
-    def pause_reading(self) -> None:
-        pass
-
-    resume_reading = pause_reading
-
-    def get_write_buffer_size(self) -> int:
-        return self.unsent_bytes
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "socket" else default
-
-    def getpeername(self) -> None:
-        return None
-
-    getsockname = getpeername
-
-    def fileno(self) -> int:
-        return -1  # the system knows nothing of it
-
-    def setsockopt(self, *_: object) -> None:
-        pass
 
 
 async def _answer(scope: Any, receive: Any, send: Any) -> None:
@@ -82,9 +34,10 @@ async def test_each_head_has_its_own_deadline() -> None:
         connection.check_deadlines(now + 1)
     assert wire.written.count(b"HTTP/1.1 204") == 4
     connection.check_deadlines(38)
-    assert not wire.written.endswith(b"(end)")
+    assert not wire.is_ended
     connection.check_deadlines(38.1)
-    assert wire.written.endswith(b"connection: close\r\n\r\nthe request did not come in time; send it at once\n(end)")
+    assert wire.written.endswith(b"connection: close\r\n\r\nthe request did not come in time; send it at once\n")
+    assert wire.is_ended
     connection.connection_lost(None)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.transports.http_server.wire import Wire
 from twofold.transports.http_server.bounds import HttpLimits
 from twofold.transports.http_server.cycle import MAX_BODY_HELD, Cycle
 from twofold.transports.http_server.framing import Piece, RequestHead
@@ -16,62 +17,6 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
 LONG = b"a" * 80
 """Longer than what is remembered of a field."""
-
-
-class Wire(asyncio.Transport):
-    """A transport and its socket, which keep what is asked of them.
-
-    Args:
-        end_fails: Saying that nothing more is sent raises what the system says of a connection that has gone.
-        option_fails: So does setting an option of the socket.
-    """
-
-    def __init__(self, *, end_fails: bool = False, option_fails: bool = False) -> None:
-        super().__init__()
-        self.writes: list[bytes] = []
-        self.unsent_bytes = 0
-        self.is_reading = True
-        self.is_closed = self.is_aborted = False
-        self._end_fails = end_fails
-        self._option_fails = option_fails
-
-    def write(self, data: Any) -> None:
-        self.writes.append(data)
-
-    def write_eof(self) -> None:
-        if self._end_fails:
-            raise OSError(107, "Transport endpoint is not connected")
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def abort(self) -> None:
-        self.is_closed = self.is_aborted = True
-
-    def pause_reading(self) -> None:
-        self.is_reading = False
-
-    def resume_reading(self) -> None:
-        self.is_reading = True
-
-    def get_write_buffer_size(self) -> int:
-        return self.unsent_bytes
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "socket" else default
-
-    def fileno(self) -> int:
-        return -1  # the system knows nothing of it
-
-    def setsockopt(self, *_: object) -> None:
-        if self._option_fails:
-            raise OSError(22, "Invalid argument")
 
 
 def _open(app: Any, wire: Wire) -> HttpProtocol:
@@ -117,7 +62,7 @@ async def test_field_that_would_break_the_answer_is_500_and_not_sent(name: bytes
     wire = Wire()
     connection = _open(_answering((name, value)), wire)
     await _in_callback(lambda: connection.data_received(REQUEST))
-    sent = b"".join(wire.writes)
+    sent = wire.written
     assert sent.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
     assert sent.endswith(b"content-length: 21\r\n\r\nInternal Server Error")
     assert b"injected" not in sent.lower()
@@ -294,7 +239,7 @@ async def test_whole_answer_is_not_sent_at_once_while_the_peer_does_not_keep_up(
         await asyncio.sleep(0)
     await _in_callback(lambda: connection.data_received(REQUEST))
     assert told == [False, True]
-    assert b"".join(wire.writes).count(b"HTTP/1.1 200 OK\r\n") == b"".join(wire.writes).count(b"\r\n\r\nok") == 2
+    assert wire.written.count(b"HTTP/1.1 200 OK\r\n") == wire.written.count(b"\r\n\r\nok") == 2
 
 
 async def test_whole_answer_after_another_is_refused() -> None:
@@ -309,7 +254,7 @@ async def test_whole_answer_after_another_is_refused() -> None:
 
     connection = _open(twice, wire)
     await _in_callback(lambda: connection.data_received(REQUEST))
-    assert (told, b"".join(wire.writes).count(b"HTTP/1.1")) == ([True], 1)
+    assert (told, wire.written.count(b"HTTP/1.1")) == ([True], 1)
 
 
 async def test_whole_answer_to_a_peer_that_has_gone_is_dropped() -> None:
