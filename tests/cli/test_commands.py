@@ -13,6 +13,7 @@ import pytest
 
 from twofold import __version__
 from twofold.cli import main
+from twofold.cli.remote import name_target
 
 TWOFOLD = [sys.executable, "-c", "import sys; from twofold.cli import main; sys.exit(main())"]
 
@@ -42,17 +43,17 @@ FOUND = [{"name": "mug", "price": 1.0}, {"name": "mug", "price": 1.0}]
         ([], "both"),
         (["--json"], "both"),
         (["--face", "both"], "both"),
-        (["--face", "program"], {"result": FOUND}),
-        (["--face=program", "--json"], {"result": FOUND}),
+        (["--face", "program"], FOUND),
+        (["--face=program", "--json"], FOUND),
         (["--json", "--face", "model"], [{"type": "text", "text": json.dumps(each, indent=2)} for each in FOUND]),
     ],
 )
 def test_call_gives_the_face_asked_for(shop, capsys, options, expected):
-    """Both faces as the wire's result, or one of them; the exit code is 0."""
+    """Both faces as a client gets them, or one of them; the exit code is 0."""
     code, out, err = run(capsys, "call", "shop.py", "search", '{"query": "mug"}', *options)
     got = json.loads(out)
     if expected == "both":
-        assert got["structuredContent"] == {"result": FOUND}
+        assert (got["structuredContent"], got["isError"], got["verdict"]["status"]) == (FOUND, False, "valid")
         assert [json.loads(block["text"]) for block in got["content"]] == FOUND
     else:
         assert got == expected
@@ -70,7 +71,7 @@ def test_the_model_s_face_is_plain_text(shop, capsys):
 
 def test_null_is_a_face_and_nothing_is_none(shop, capsys):
     """JSON null for programs is printed; where there is no structure that is said on stderr."""
-    assert run(capsys, "call", "shop.py", "nothing", "--face", "program")[:2] == (0, '{\n  "result": null\n}\n')
+    assert run(capsys, "call", "shop.py", "nothing", "--face", "program")[:2] == (0, "null\n")
     code, out, err = run(capsys, "call", "shop.py", "blocks", "--face", "program")
     assert (code, out) == (0, "")
     assert err.endswith("nothing for programs: the result has no structure\n")
@@ -96,7 +97,7 @@ def test_log_messages_go_to_stderr(shop, capsys):
     """What a tool logs is shown beside, never within, its result; control characters are inert."""
     code, out, err = run(capsys, "call", "shop.py", "work")
     assert (code, json.loads(out)["structuredContent"]) == (0, {"done": 2})
-    assert err == 'printed while importing\ninfo: {"step":1}\nwarning: half\ufffd[2J\n'
+    assert err == 'printed while importing\ninfo (work): {"step":1}\nwarning (work): half\ufffd[2J\n'
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,16 @@ def test_log_messages_go_to_stderr(shop, capsys):
         (["call", "shop.py"], "call needs a TOOL: twofold call TARGET TOOL '{…}', or twofold call TOOL '{…}' -- command"),
         (["list", "shop.py", "--jsn"], "Unknown option: --jsn. Did you mean --json? See twofold --help"),
         (["call", "shop.py", "search", "--face", "foo"], 'Invalid value "foo" for --face. Choose from: "model", "program", "both"; see twofold --help'),
+        (["list", "python", "shop.py"], "list: too many words, from 'shop.py' on; a command that starts a server goes after --, as in twofold list -- python shop.py"),
+        (["call", "shop.py", "search", '{"query":', '"mug"}'], "call: too many words, from '\"mug\"}' on; a command that starts a server goes after --, as in twofold list -- python shop.py; JSON stands in quotes, as one word"),
+        (["serve", "shop.py", "127.0.0.1:8000"], "serve: too many words, from '127.0.0.1:8000' on; see twofold serve --help"),
+        (["list", "127.0.0.1:8123/mcp"], "'127.0.0.1:8123/mcp' is an address; a URL says http:// too: http://127.0.0.1:8123/mcp"),
+        (["call", "localhost:8123", "x"], "'localhost:8123' is an address; a URL says http:// too: http://localhost:8123/mcp"),
+        (["list", "[::1]:8123/"], "'[::1]:8123/' is an address; a URL says http:// too: http://[::1]:8123/mcp"),
+        (["list", "shop.py", "--timeout", "0"], "--timeout: expected seconds, a number above 0, got 0"),
+        (["call", "shop.py", "search", "--timeout", "nan"], "--timeout: expected seconds, a number above 0, got nan"),
+        (["call", "shop.py", "search", "--timeout", "inf"], "--timeout: expected seconds, a number above 0, got inf"),
+        (["call", "shop.py", "search", "--timeout", "soon"], 'Invalid value for --timeout: unable to convert "soon" into float; see twofold --help'),
         (["call", "shop.py", "search", "{"], "the arguments are no JSON (Input data was truncated), got '{'"),
         (["call", "shop.py", "search", '{"a": NaN}'], "the arguments are no JSON (JSON is malformed: invalid character (byte 6)), got '{\"a\": NaN}'"),
         (["call", "shop.py", "search", "[1]"], "the arguments are one JSON object, such as '{\"name\": \"mug\"}', got '[1]'"),
@@ -151,8 +162,11 @@ def test_a_server_that_cannot_start_is_exit_code_3(shop, capsys):
         "@contextlib.asynccontextmanager\nasync def life(server):\n    raise OSError('no database')\n    yield\n"
         "mcp = MCPServer('shop', lifespan=life)\n@mcp.tool()\ndef t() -> int:\n    return 1\n"
     )
-    for command in (["call", "shop.py", "t"], ["serve", "shop.py"]):
-        assert run(capsys, *command) == (3, "", "twofold: server 'shop' failed: OSError: no database\n")
+    for command, said in {
+        "call": "server 'shop' in this process could not start: its lifespan failed (OSError: no database); mend it",
+        "serve": "server 'shop' failed: OSError: no database",
+    }.items():
+        assert run(capsys, command, "shop.py", *(["t"] * (command == "call"))) == (3, "", f"twofold: {said}\n")
     assert run(capsys, "list", "shop.py")[0] == 0
 
 
@@ -174,40 +188,97 @@ Usage: twofold COMMAND
 Serve, list and call typed MCP tools.
 
 Commands:
-  call: Call a tool and show its result: both faces in a terminal, JSON elsewhere.
+  call: Call a tool and show its result: both faces in a terminal, JSON
+      elsewhere.
   list: Show a server's tools: a table in a terminal, JSON elsewhere.
-  serve: Serve a server's tools over stdio, until the client has gone; or over HTTP, until a signal ends it.
+  serve: Serve a server's tools over stdio, until the client has gone; or over
+      HTTP, until a signal ends it.
   --help, -h: Display this message and exit.
   --version: Display application version.
 
 """
 CALL_HELP = """\
 Usage: twofold call TARGET TOOL [JSON] [OPTIONS]
-       twofold call TOOL [JSON] [OPTIONS] -- COMMAND [ARGUMENTS]
+       twofold call TOOL [JSON] [OPTIONS] -- COMMAND…
 
 Call a tool and show its result: both faces in a terminal, JSON elsewhere.
 
-Progress and log messages go to stderr. The exit code is 0 for a result, 1 if the tool reported an error, or its
-result breaks what it promised.
+Progress and log messages go to stderr. The exit code is 0 for a result, 1 if
+the tool reported an error, its result breaks what it promised, or nobody knows
+what became of the call.
 
 Arguments:
-  TARGET: `module:object`, `file.py`, `file.py:name`, or a URL; left out where `-- command arguments`, which start
-  a server, stand at the end. [default: ""]
-  TOOL: The tool's name. [default: ""]
-  ARGUMENTS: Its arguments, a JSON object; {} if left out. [default: ""]
+  TARGET: `module:object`, `file.py`, `file.py:name`, or a URL; left out where a
+      command that starts a server stands at the end, after `--`.
+  TOOL: The tool's name.
+  JSON: Its arguments, a JSON object; {} if left out.
 
-Parameters:
-  --face CHOICE: What to show: the text for the model, the structure for programs, or both. [choices: model, program, both] [default: both]
-  --json: JSON in a terminal too: content and structuredContent as a client gets them. [default: False]
+Options:
+  --face model|program|both: What to show: the text for the model, the structure
+      for programs, or both, as if left out.
+  --json: JSON in a terminal too: the same for every kind of target, with what
+      was found of the result.
+  --timeout SECONDS: How long opening the connection and the call may take
+      together; 300 if left out. Opening has some 30 of them at most.
+
+"""
+LIST_HELP = """\
+Usage: twofold list TARGET [OPTIONS]
+       twofold list [OPTIONS] -- COMMAND…
+
+Show a server's tools: a table in a terminal, JSON elsewhere.
+
+Arguments:
+  TARGET: `module:object`, `file.py`, `file.py:name`, or a URL; left out where a
+      command that starts a server stands at the end, after `--`.
+
+Options:
+  --json: JSON in a terminal too: the definitions as a client gets them.
+  --timeout SECONDS: How long opening the connection and listing may take
+      together; 300 if left out. Opening has some 30 of them at most.
+
+"""
+SERVE_HELP = """\
+Usage: twofold serve TARGET [OPTIONS]
+
+Serve a server's tools over stdio, until the client has gone; or over HTTP,
+until a signal ends it.
+
+Arguments:
+  TARGET: `module:object`, `file.py`, or `file.py:name`.
+
+Options:
+  --http HOST:PORT: Serve over HTTP instead, at an address such as
+      127.0.0.1:8000; port 0 picks a free one.
+  --path PATH: Where the HTTP endpoint is; /mcp if left out.
+  --allow-host NAME: A name that requests may be sent to, such as
+      mcp.example.com; may be given several times. Names of this machine's
+      loopback interface if not given, which is all that is reachable on
+      127.0.0.1.
+  --allow-origin ORIGIN: A web page that may ask, such as
+      https://app.example.com; may be given several times.
+  --stateless: Keep no sessions for clients of earlier revisions, as several
+      processes behind one address need it.
+  --workers N: Serve from so many processes, 1 to 64, and replace one that dies.
+      Nothing is shared between them: this implies --stateless, and what the
+      server keeps in memory, each worker keeps for itself.
 
 """
 
 
-def test_the_help_says_what_there_is(capsys, monkeypatch):
-    """Commands, parameters and defaults, as a snapshot."""
-    monkeypatch.setenv("COLUMNS", "160")
-    assert run(capsys, "--help") == (0, HELP, "")
-    assert run(capsys, "call", "--help") == (0, CALL_HELP, "")
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [([], HELP), (["call"], CALL_HELP), (["list"], LIST_HELP), (["serve"], SERVE_HELP)],
+    ids=["twofold", "call", "list", "serve"],
+)
+def test_the_help_is_wrapped_once_to_the_width_of_the_terminal(capsys, monkeypatch, command, text):
+    """Commands, parameters and what stands for their values, as a snapshot, without Python's own defaults."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(capsys, *command, "--help") == (0, text, "")
+
+
+def test_the_version_is_the_package_s(capsys):
+    """One line, for scripts."""
     assert run(capsys, "--version") == (0, f"{__version__}\n", "")
 
 
@@ -275,7 +346,7 @@ def test_ctrl_c_ends_quietly_with_130(shop):
     heeds_ctrl_c = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # not so in background
     command = [*TWOFOLD[:2], heeds_ctrl_c + TWOFOLD[2], "call", "shop.py", "wait"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stderr.readline() == "info: waiting\n"
+    assert process.stderr.readline() == "info (wait): waiting\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "")
@@ -419,3 +490,88 @@ def test_a_result_that_breaks_its_contract_is_shown_and_exit_code_1(tmp_path, mo
         "invalid",
     )
     assert "l 1 (revision 2025-11-25); result invalid" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--face", "program"]], ids=["both", "program"])
+@pytest.mark.parametrize("tool", ["search", "fail", "work", "nothing", "blocks", "refuse", "unknown"])
+def test_a_target_s_kind_changes_nothing_that_a_script_reads(shop, capsys, tool, options):
+    """What stands on stdout and the exit code are the same for a file and for a command."""
+    asked = ["call", tool, json.dumps({"query": "mug"} if tool == "search" else {}), *options]
+    command = [*asked, "--", sys.executable, "-c", "import shop; shop.mcp.run()"]
+    assert run(capsys, "call", "shop.py", *asked[1:])[:2] == run(capsys, *command)[:2]
+
+
+def test_json_says_whether_a_result_is_an_error(shop, capsys):
+    """`isError` is there in every result, as is what was found of it, and our own wrapper is not."""
+    shop.write_text(PLAIN + "\n@mcp.tool()\ndef three() -> int:\n    return 3\n")
+    assert json.loads(run(capsys, "call", "shop.py", "three")[1]) == {
+        "content": [{"type": "text", "text": "3"}],
+        "isError": False,
+        "structuredContent": 3,
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "shop", "version": "0.0.0"}},
+        "verdict": {"status": "valid", "problems": [], "reason": ""},
+    }
+
+
+MUTE = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def test_the_timeout_bounds_the_opening(capsys):
+    """A command that never answers is given up after `--timeout` seconds: exit code 3, and what may be wrong."""
+    code, out, err = run(capsys, "list", "--timeout", "0.5", "--", *MUTE)
+    assert (code, out) == (3, "")
+    assert err == (
+        f"twofold: server '{MUTE[0]} -c \"{MUTE[2]}\"' did not open a connection within 0.5 seconds; "
+        "see whether it is an MCP server, or give it longer with --timeout\n"
+    )
+
+
+SLOW = """
+import asyncio
+from twofold import MCPServer
+mcp = MCPServer("slow")
+
+@mcp.tool()
+async def wait() -> None:
+    await asyncio.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "command"])
+def test_the_timeout_bounds_the_call(shop, capsys, kind):
+    """A call without an answer in time may have been carried out: exit code 1, wherever the server runs."""
+    Path("slow.py").write_text(SLOW)
+    target = {
+        "file": ["slow.py", "wait"],
+        "command": ["wait", "--", sys.executable, "-c", "import slow; slow.mcp.run()"],
+    }
+    code, out, err = run(capsys, "call", "--timeout", "3", *target[kind])
+    assert (code, out) == (1, "")
+    assert err.startswith("tool 'wait' may have been called, but there is no answer: ")
+
+
+def test_a_person_is_told_what_is_waited_for(shop):
+    """After some seconds one line says so in a terminal, without what may be secret; a script's stderr stays as it was."""
+    Path("slow.py").write_text(SLOW)
+    command = ["list", "--timeout", "2.5", "--", *MUTE, "--token=abc"]
+    code, text = in_terminal(*command)
+    assert (code, text.count("waiting for"), "abc" in text) == (3, 1, False)
+    assert "--token=…', 2.5 seconds at most; Ctrl-C ends it" in " ".join(text.split())
+    code, text = in_terminal("call", "slow.py", "wait", "--timeout", "2.5")
+    assert (code, text.splitlines()[0]) == (1, "waiting for server 'slow', 2.5 seconds at most; Ctrl-C ends it")
+    done = subprocess.run([*TWOFOLD, *command], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, "waiting" in done.stderr, done.stderr.count("\n")) == (3, False, 1)
+
+
+def test_a_url_is_named_without_its_secrets():
+    """What is waited for is shown to whoever looks."""
+    assert name_target("https://ann:word@example.com:8000/mcp?key=abc#x") == "https://example.com:8000/mcp"
+
+
+def test_the_command_is_a_module_too(shop):
+    """`python -m twofold`, as hosts are configured that know an interpreter alone."""
+    done = subprocess.run(
+        [sys.executable, "-m", "twofold", "call", "shop.py", "nothing", "--face", "program"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "null\n")

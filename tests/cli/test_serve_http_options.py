@@ -155,7 +155,7 @@ def test_a_port_in_use_is_exit_code_3_and_says_what_to_do(shop, capsys, host):
         code, out, line = serve(capsys, "--http", f"{host}:{port}")
     assert (code, out) == (3, "")
     assert line == (
-        f"twofold: TransportError: cannot serve at {host}:{port}: Address already in use; "
+        f"twofold: cannot serve at {host}:{port}: Address already in use; "
         "stop what listens there, or choose another port (0 picks a free one)"
     )
 

@@ -312,7 +312,7 @@ def test_a_port_in_use_is_told_before_anything_is_begun(folder):
         code, said = run_to_failure("shop.py", "--http", f"127.0.0.1:{fleet.port}", "--workers", "2")
     assert code == 3
     assert said == (
-        f"twofold: TransportError: cannot serve at 127.0.0.1:{fleet.port}: Address already in use; "
+        f"twofold: cannot serve at 127.0.0.1:{fleet.port}: Address already in use; "
         "stop what listens there, or choose another port (0 picks a free one)\n"
     )
 

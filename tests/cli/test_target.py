@@ -63,6 +63,9 @@ def test_what_a_module_prints_stays_off_stdout(shop, capfd):
         ("nowhere.py", "there is no file 'nowhere.py' in {cwd}"),
         ("sub/nowhere.py:mcp", "there is no file 'sub/nowhere.py' in {cwd}"),
         ("nowhere", "there is no file 'nowhere' in {cwd}; give module:object, file.py or file.py:name"),
+        ("shop", "there is no file 'shop' in {cwd}; did you mean 'shop.py'?"),
+        ("./shop", "there is no file 'shop' in {cwd}; did you mean 'shop.py'?"),
+        ("./shop:mcp", "there is no file 'shop' in {cwd}; did you mean 'shop.py'?"),
         (":mcp", "':mcp' is incomplete; give module:object, file.py or file.py:name"),
         ("shop:", "'shop:' is incomplete; give module:object, file.py or file.py:name"),
         (
@@ -131,3 +134,11 @@ def test_a_crash_while_the_name_is_looked_up_is_one_line_too(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     Path("lazy.py").write_text("def __getattr__(name):\n    raise OSError('no licence')\n")
     assert refusal("lazy.py:mcp").startswith("cannot load lazy.py: OSError: no licence (")
+
+
+def test_a_program_is_no_file_of_python(tmp_path):
+    """Whoever names an interpreter is told where a command goes."""
+    program = tmp_path / "python"
+    program.write_bytes(b"\x7fELF\x02\x01\x01\0\0")
+    said = "a command that starts a server goes after --, as in twofold list -- python shop.py"
+    assert refusal(str(program)) == f"{str(program)!r} is no Python file; {said}"

@@ -81,7 +81,7 @@ def _run(arguments: list[str]) -> int:
         from twofold.cli.serve import serve  # noqa: PLC0415
 
         return serve(arguments[1])
-    from cyclopts import CycloptsError  # noqa: PLC0415 - see above
+    from cyclopts import CycloptsError, UnusedCliTokensError  # noqa: PLC0415 - see above
 
     from twofold.cli.commands import app  # noqa: PLC0415
 
@@ -90,11 +90,24 @@ def _run(arguments: list[str]) -> int:
         arguments = [*arguments[:place], "--server-command", json.dumps(arguments[place + 1 :])]
     try:
         code = app(arguments, exit_on_error=False, print_error=False)
+    except UnusedCliTokensError as error:
+        unused = (error.unused_tokens or [""])[0]
+        _complain(f"{arguments[0]}: too many words, from {unused!r:.80} on; {_hint(arguments[0])}")
+        return Exit.BAD_USAGE
     except CycloptsError as error:
         said = str(error).rstrip(".")
         _complain(said + (" See twofold --help" if said.endswith("?") else "; see twofold --help"))
         return Exit.BAD_USAGE
     return int(code or Exit.RESULT)
+
+
+def _hint(command: str) -> str:
+    """Say what was likely meant by words too many: a command without `--`, or JSON without quotes."""
+    if command == "serve":
+        return "see twofold serve --help"
+    from twofold.cli.target import COMMAND_FORM  # noqa: PLC0415 - see `_run`
+
+    return COMMAND_FORM + ("; JSON stands in quotes, as one word" if command == "call" else "")
 
 
 def _complain(text: str) -> None:

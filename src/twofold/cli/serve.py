@@ -30,8 +30,8 @@ def serve(
 
     Args:
         target: `module:object`, `file.py`, or `file.py:name`.
-        http: HOST:PORT to serve over HTTP instead, such as 127.0.0.1:8000; port 0 picks a free one.
-        path: Where the HTTP endpoint is; /mcp.
+        http: Serve over HTTP instead, at an address such as 127.0.0.1:8000; port 0 picks a free one.
+        path: Where the HTTP endpoint is; /mcp if left out.
         allow_host: A name that requests may be sent to, such as mcp.example.com; may be given several times. Names of
             this machine's loopback interface if not given, which is all that is reachable on 127.0.0.1.
         allow_origin: A web page that may ask, such as https://app.example.com; may be given several times.
@@ -68,7 +68,7 @@ def run_server(server: MCPServer, run: Callable[[], None]) -> int:
     except (KeyboardInterrupt, BrokenPipeError, BadUsage):
         raise
     except TransportError as error:
-        raise NotLoaded(one_line(error)) from error
+        raise NotLoaded(str(error)) from error
     except BaseException as error:  # a tool's own faults are in its result: this is the lifespan's
         raise NotLoaded(f"server {server.name!r} failed: {one_line(error)}") from error
     return Exit.RESULT

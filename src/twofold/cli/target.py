@@ -19,6 +19,9 @@ from twofold.tools.checks.complaints import PACKAGE
 from twofold.tools.checks.names import near_names
 
 FORMS = "give module:object, file.py or file.py:name"
+COMMAND_FORM = "a command that starts a server goes after --, as in twofold list -- python shop.py"
+_HEAD_BYTES = 1024
+"""So much of a program holds a zero byte, which no Python file has."""
 
 
 def load_target(target: str) -> MCPServer:
@@ -34,7 +37,7 @@ def load_target(target: str) -> MCPServer:
     place, name = _split(target)
     is_file = place.endswith(".py") or os.sep in place or Path(place).is_file()
     if not is_file and name is None:
-        raise NotLoaded(f"there is no file {place!r} in {Path.cwd()}; {FORMS}")
+        raise NotLoaded(f"there is no file {place!r} in {Path.cwd()}; {_hint_of_file(place) or FORMS}")
     with own_output_only():
         module = _import_file(Path(place)) if is_file else _import_module(place)
     return _find_named(module, place, name) if name is not None else _find_only(module, place)
@@ -68,9 +71,20 @@ def _split(target: str) -> tuple[str, str | None]:
     return place, name
 
 
+def _hint_of_file(place: str) -> str:
+    """Name the file that was meant by its name without `.py`, if it is there."""
+    meant = f"{place}.py"
+    return f"did you mean {meant!r}?" if Path(meant).is_file() else ""
+
+
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise NotLoaded(f"there is no file {str(path)!r} in {Path.cwd()}")
+        hint = _hint_of_file(str(path))
+        raise NotLoaded(f"there is no file {str(path)!r} in {Path.cwd()}{'; ' if hint else ''}{hint}")
+    with path.open("rb") as file:
+        is_program = b"\0" in file.read(_HEAD_BYTES)
+    if is_program:  # such as an interpreter, whose argument was meant to be the server
+        raise NotLoaded(f"{str(path)!r} is no Python file; {COMMAND_FORM}")
     path = path.resolve()
     sys.path.insert(0, str(path.parent))  # as Python does for a script: it may import its neighbours
     name = path.stem if path.stem not in sys.modules else f"twofold_target_{path.stem}"

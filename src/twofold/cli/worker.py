@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from twofold.cli import run_command
-from twofold.cli.failures import BadUsage, Exit, NotLoaded, one_line
+from twofold.cli.failures import BadUsage, Exit, NotLoaded
 from twofold.cli.serve import run_server
 from twofold.cli.target import load_target
 from twofold.errors import TransportError
@@ -71,7 +71,7 @@ def serve_with_workers(target: str, address: tuple[str, int], *, count: int, pat
             return failure.exit_code  # its line stands on stderr already
         raise NotLoaded(str(failure)) from failure
     except TransportError as error:
-        raise NotLoaded(one_line(error)) from error
+        raise NotLoaded(str(error)) from error
     return Exit.RESULT
 
 
