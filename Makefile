@@ -26,9 +26,9 @@ types: $(STAMP)
 contracts: $(STAMP)
 	$(BIN)/lint-imports
 
-# Minutes, not for CI: `make soak` takes three, `make fuzz` some ten.
+# Minutes, not for CI: `make soak` takes three (or what MINUTES says), `make fuzz` some ten.
 soak: $(STAMP)
-	$(BIN)/python benchmarks/soak/run.py
+	$(BIN)/python benchmarks/soak/run.py$(if $(MINUTES), --minutes $(MINUTES))
 
 fuzz: $(STAMP)
 	TWOFOLD_FUZZ_EXAMPLES=4000 $(BIN)/python -m pytest tests/fuzz
@@ -37,8 +37,9 @@ fuzz: $(STAMP)
 BENCH := $(VENV)/peers/bench
 BENCHED := $(foreach peer,bench twofold mcp-2 fastmcp node/runtime node/server-2,$(VENV)/peers/$(peer)/.installed)
 
+# ONLY names parts, with commas between several: make bench ONLY=client ROUNDS=1. JSON is where the figures go.
 bench: $(BENCHED)
-	$(BENCH)/bin/python benchmarks/run.py
+	$(BENCH)/bin/python benchmarks/run.py$(if $(ONLY), --only $(ONLY))$(if $(ROUNDS), --rounds $(ROUNDS))$(if $(JSON), --json $(JSON))
 
 report: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/report.py benchmarks/results/last.json

@@ -85,7 +85,10 @@ def check_installed() -> None:
     if not Path("/proc/self/schedstat").exists():
         raise SystemExit("this system has no /proc/self/schedstat; the benchmark needs Linux")
     if Path(sys.prefix).resolve() != (PEERS / "bench").resolve():
-        raise SystemExit(f"run it as {PEERS / 'bench' / 'bin' / 'python'} benchmarks/run.py, or by `make bench`")
+        raise SystemExit(
+            "this Python has not what is measured: say `make bench`, a part of it `make bench ONLY=client ROUNDS=1`; "
+            f"or after `make peers`, which installs it: {PEERS / 'bench' / 'bin' / 'python'} benchmarks/run.py"
+        )
     for peer in ("twofold", "mcp", "fastmcp"):
         python_of(peer)
     node(), node_folder()

@@ -1,13 +1,17 @@
 """The page, the chart and the README show the figures of the committed run, and nothing typed by hand."""
 
 import json
+import os
 import re
 import struct
+import subprocess
+import sys
 import zlib
 
 import bars
 import page
 import pytest
+import run
 from aims import AIMS, judge
 from figures import median, ratios
 
@@ -96,3 +100,32 @@ def test_ratios_of_unequal_rounds_are_refused():
     assert median(ratios([2.0, 9.0, 4.0], [1.0, 3.0, 1.0])) == 3.0
     with pytest.raises(ValueError, match="zip"):
         ratios([1.0], [1.0, 2.0])
+
+
+def test_a_part_of_the_benchmark_is_a_matter_of_make():
+    """What the page says for a part: `make bench ONLY=client ROUNDS=1` hands both on."""
+    assert "make bench ONLY=client ROUNDS=1 " in PAGE.read_text()
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--dry-run", "bench", "ONLY=client", "ROUNDS=1"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ".venv/peers/bench/bin/python benchmarks/run.py --only client --rounds 1"
+
+
+def test_the_page_names_the_parts_and_the_short_names_of_the_payloads():
+    """Whoever wants a part, or reads what a run prints, finds both."""
+    (sentence,) = re.findall(r"^The parts are ((?:[^.])*)\.", PAGE.read_text(), re.MULTILINE)
+    assert re.findall(r"`([a-z-]+)`", sentence) == list(run.PARTS)
+    (names,) = re.findall(
+        r"short names for the\s+payloads: ([^.]*)\.[^0-9]", PAGE.read_text().replace("0.9 MB", "0-9 MB")
+    )
+    assert set(re.findall(r"`([a-z]+)`", names)) == set(read_reference()["figures"]["http_1"])
+
+
+def test_another_python_is_told_what_to_say():
+    """The benchmark's own environment is there after `make peers` only, and the message says so."""
+    done = subprocess.run([sys.executable, "benchmarks/run.py"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "this Python has not what is measured: say `make bench`, a part of it `make bench ONLY=client ROUNDS=1`; or after "
+        f"`make peers`, which installs it: {ROOT / '.venv/peers/bench/bin/python'} benchmarks/run.py\n"
+    )
