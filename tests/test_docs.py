@@ -37,6 +37,26 @@ def blocks(language: str) -> list[str]:
     return [block for page in PAGES for block in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)]
 
 
+def test_the_readme_leads_to_every_page():
+    """What is linked from nowhere is read by nobody; and no link leads nowhere."""
+    readme = (ROOT / "README.md").read_text()
+    linked = {ROOT / place for place in re.findall(r"\]\((?!http)([^)#]+)\)", readme)}
+    assert [place for place in linked if not place.exists()] == []
+    decisions = ROOT / "docs" / "decisions"  # a folder, linked as one
+    pages = [page for page in PAGES[1:] if decisions not in page.parents]
+    examples = [*(ROOT / "examples").glob("*/README.md")]
+    assert [page for page in [decisions, *pages, *examples] if page not in linked] == []
+
+
+def test_everything_that_make_does_is_named_in_a_document():
+    """`make soak` and its like are for whoever reads, not only for who looks into the Makefile."""
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()
+    text = "\n".join(page.read_text() for page in PAGES)
+    steps = {"format", "lint", "types", "contracts"}  # of `make check`, whose sentence names what they look at
+    assert [target for target in targets if f"make {target}" not in text and target not in steps | {"clean"}] == []
+
+
 def test_every_program_in_the_documents_is_a_file_with_a_test():
     assert sorted(blocks("python")) == sorted(path.read_text() for path in PROGRAMS.values())
     assert set(PROGRAMS) == {"shop", "prompts", "mounted", "authorization", "client", *(case[0] for case in CALLS)}
