@@ -575,3 +575,20 @@ def test_the_command_is_a_module_too(shop):
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "null\n")
+
+
+def test_a_server_that_refuses_to_list_is_one_line(tmp_path, monkeypatch, capsys):
+    """Exit code 3, with the server's own words and no name of a class."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mute.py").write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    message = json.loads(line)\n"
+        "    described = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'm', 'version': '1'}}\n"
+        "    if 'id' in message:\n"
+        "        is_opening = message['method'] == 'initialize'\n"
+        "        said = {'result': described} if is_opening else {'error': {'code': -31000, 'message': 'not today'}}\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], **said}), flush=True)\n"
+    )
+    line = "twofold: the server does not list its tools: error -31000: not today\n"
+    assert run(capsys, "list", "--", sys.executable, "mute.py") == (3, "", line)
