@@ -663,6 +663,27 @@ async def test_a_cancellation_while_a_call_waits_is_not_taken_for_its_timeout(ro
             assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == 3
 
 
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+async def test_a_call_that_was_given_up_just_before_the_end_is_taken_back(revision, caplog):
+    """C6: the server is told, however soon the client is closed: it need not wait for work that nobody wants."""
+    server = MCPServer("s")
+    ended = []
+
+    @server.tool
+    async def sleep() -> None:
+        """Sleep."""
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(len(caplog.records))
+
+    async with asyncio.timeout(50), Client(server, revision=revision) as client:
+        await client.list_tools()
+        with pytest.raises(OutcomeUnknown):
+            await client.call_tool("sleep", timeout_seconds=0.05)
+    assert (ended, [record.message for record in caplog.records if "given up" in record.message]) == ([0], [])
+
+
 @every_route
 @both_eras
 async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(route, revision):

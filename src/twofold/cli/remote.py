@@ -100,12 +100,7 @@ def run_with_client(
                 client = Client(target, timeout_seconds=timeout_seconds, **options)
                 await _open_in_time(client, stack, target, timeout_seconds)
                 opened.append(True)
-                try:
-                    return await work(client, max(deadline - loop.time(), _LEAST_SECONDS))
-                finally:
-                    await asyncio.sleep(
-                        0
-                    )  # a call that was given up is taken back a turn later: not if we close at once
+                return await work(client, max(deadline - loop.time(), _LEAST_SECONDS))
         finally:
             notice.cancel()
 

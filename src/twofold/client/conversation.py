@@ -259,6 +259,7 @@ class Conversation:
     async def close(self) -> None:
         """End: whoever waits is told, the link is closed, whatever callbacks do."""
         self.lost(TransportError(f"{self.link.name}: the client was closed"))
+        await asyncio.sleep(0)  # what is still to be told begins: a call that was given up just now is taken back
         left = self._tasks - {asyncio.current_task()}  # a callback may be what closes
         try:
             for task in left:
