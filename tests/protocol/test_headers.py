@@ -2,6 +2,7 @@
 
 import binascii
 import contextlib
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -442,3 +443,23 @@ def test_arbitrary_headers_raise_nothing_but_a_mismatch(arguments, headers):
     """A hostile peer can send anything beside anything."""
     with contextlib.suppress(HeaderMismatch):
         check_parameters(headers, (REGION, SHARD, DRY), arguments)
+
+
+def test_what_was_compared_is_not_kept_if_it_is_large():
+    """B3: what a peer puts around its values costs nothing for longer than its request."""
+    calls = [("2026-07-28", "tools/call", f"tool-{number}") for number in range(300)]
+
+    def check_all(padding: bytes) -> None:
+        for revision, method, name in calls:
+            said = (padding + text.encode() + padding for text in (revision, method, name))
+            headers = dict(zip((PROTOCOL_VERSION, METHOD, NAME), said, strict=True))
+            check_request(headers, protocol_version=revision, method=method, name=name)
+
+    check_all(b"")
+    tracemalloc.start()
+    try:
+        check_all(b" " * 50_000)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000

@@ -85,7 +85,8 @@ class _Waiting(msgspec.Struct):
         until: When its time is over, by the event loop's clock.
         task: Which waits; cancelled when its time is over.
         cancelling: How often it was cancelled before.
-        is_overdue: Its time is over.
+        is_sent: Only the answer is waited for.
+        is_overdue: Its time is over, and the task was cancelled for it.
         unread: The last that came meanwhile and answered nothing: it may have been meant for this.
     """
 
@@ -94,18 +95,22 @@ class _Waiting(msgspec.Struct):
     until: float
     task: asyncio.Task[Any] | None
     cancelling: int
+    is_sent: bool = False
     is_overdue: bool = False
     unread: TransportError | None = None
 
     def expire(self) -> None:
-        """End the waiting, be it for room to send."""
-        if self.task is not None:
+        """End the waiting, for room to send too; an answer that is here is not thrown away."""
+        if self.task is not None and not (self.is_sent and self.answer.done()):
             self.is_overdue = True
             self.task.cancel()
 
     def take_back(self) -> bool:
-        """Tell whether its time alone has cancelled the task, which then goes on."""
-        return self.is_overdue and self.task is not None and self.task.uncancel() <= self.cancelling
+        """Take back the cancellation that its time has caused; tells whether the task goes on: there is no other."""
+        if not self.is_overdue or self.task is None:
+            return False
+        self.is_overdue = False
+        return self.task.uncancel() <= self.cancelling
 
 
 class Conversation:
@@ -174,7 +179,7 @@ class Conversation:
         token = request_id if on_progress is not None else None
         message = self.asking.request(request_id, method, params, progress_token=token, meta=meta)
         sends_alone = self.link.has_own_streams
-        headers = self.asking.headers(method, name=name, mirrored=mirrored or {}) if sends_alone else {}
+        headers = self._headers(method, name=name, mirrored=mirrored or {})
         waiting = self._expect(on_progress, timeout_seconds)
         self._waiting[request_id] = waiting
         sending = self._loop.create_task(self._deliver(message, request_id, headers, waiting)) if sends_alone else None
@@ -182,6 +187,7 @@ class Conversation:
         try:
             if sending is None:
                 await self.link.send(message, request_id=request_id, headers=headers)
+            waiting.is_sent = True
             result = await waiting.answer
             is_over = True
             return result
@@ -196,6 +202,7 @@ class Conversation:
             is_over = True
             raise
         finally:
+            waiting.take_back()  # also where sending made another error of it
             self._waiting.pop(request_id, None)
             if not waiting.answer.cancel() and not waiting.answer.cancelled():
                 waiting.answer.exception()  # looked at, so that nobody complains
@@ -203,6 +210,10 @@ class Conversation:
                 self._take_back(request_id)
             if sending is not None and not sending.done():
                 self._let_end(sending, at_once=not waiting.answer.done() or waiting.answer.cancelled())
+
+    def _headers(self, method: str, *, name: str | None, mirrored: Mapping[str, str]) -> Mapping[str, str]:
+        """Give what is mirrored into headers, where the link has any."""
+        return self.asking.headers(method, name=name, mirrored=mirrored) if self.link.has_own_streams else {}
 
     def _expect(self, on_progress: OnProgress | None, timeout_seconds: float | None) -> _Waiting:
         """Begin to wait for an answer, in this task."""
@@ -221,12 +232,14 @@ class Conversation:
         self._timer = None if at == math.inf else self._loop.call_at(at, self._end_overdue)
 
     def _end_overdue(self) -> None:
-        over = self._timer_at
+        """End all whose time is over; goes through all that wait, each time that one's time is over."""
+        over, left = max(self._timer_at, self._loop.time()), math.inf
         for waiting in list(self._waiting.values()):
             if waiting.until <= over:
                 waiting.expire()
-        left = (waiting.until for waiting in self._waiting.values() if waiting.until > over)
-        self._set_timer(min(left, default=math.inf))
+            else:
+                left = min(left, waiting.until)
+        self._set_timer(left)
 
     def listen(self, params: Mapping[str, Json]) -> None:
         """Keep a subscription open until the end; a server that has none is done without."""
@@ -254,7 +267,7 @@ class Conversation:
             TransportError: It could not be sent.
         """
         message = encode_notification(method, params)
-        await self.link.send(message, request_id=None, headers=self.asking.headers(method, name=None, mirrored={}))
+        await self.link.send(message, request_id=None, headers=self._headers(method, name=None, mirrored={}))
 
     async def close(self) -> None:
         """End: whoever waits is told, the link is closed, whatever callbacks do."""
@@ -268,6 +281,7 @@ class Conversation:
                 await asyncio.wait(left, timeout=TELL_SECONDS)
         finally:
             await asyncio.shield(self.link.close())
+            self._set_timer(math.inf)
 
     # What the link hands over.
 
@@ -327,7 +341,6 @@ class Conversation:
         """Fail everything that waits: nothing more will come."""
         if self._end is None:
             self._end = error
-            self._set_timer(math.inf)
             for waiting in list(self._waiting.values()):
                 self._fail(waiting, error)
 

@@ -150,7 +150,8 @@ def check_request(headers: Mapping[bytes, bytes], *, protocol_version: str, meth
     Source: MCP 2026-07-28, Streamable HTTP, "Standard Request Headers" and "Server Validation".
     """
     said = headers.get(PROTOCOL_VERSION), headers.get(METHOD), None if name is None else headers.get(NAME)
-    is_short = len(protocol_version) + len(method) + len(name or "") <= _SHORT
+    texts = (protocol_version, method, name, *said)
+    is_short = sum([len(text) for text in texts if text is not None]) <= 2 * _SHORT  # blanks around are kept too
     (_check_known if is_short else _check_said)(said, protocol_version, method, name)
 
 

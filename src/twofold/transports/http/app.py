@@ -200,18 +200,18 @@ class StreamableHTTP:
             await send_refusal(inbound.reply, refusal, headers=inbound.extra, http_version=version)
 
     def _read_head(self, inbound: Inbound) -> Head:
-        """Read the head and check who calls, once for all requests of the very same head."""
+        """Read the head and check who calls: once for requests of a connection that are alike in all that is read."""
         known, scope = inbound.known, inbound.scope
         if known is None:
             inbound.head = read_head(scope)
             inbound.extra = self._check_caller(inbound.head)
             return inbound.head
-        key = self._key, scope["root_path"], scope["path"]
-        noted: tuple[Head, Headers] | None = known.notes.get(key)
-        if noted is None:
+        read = scope["method"], scope["path"], scope.get("root_path"), scope.get("client")  # beside the headers
+        noted: tuple[object, Head, Headers] | None = known.notes.get(self._key)
+        if noted is None or noted[0] != read:
             head = read_head(scope)
-            noted = known.notes[key] = head, self._check_caller(head)
-        inbound.head, inbound.extra = noted
+            noted = known.notes[self._key] = read, head, self._check_caller(head)
+        _, inbound.head, inbound.extra = noted
         return inbound.head
 
     def _places_for(self, head: Head) -> Places:

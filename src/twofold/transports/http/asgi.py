@@ -1,6 +1,7 @@
 """The Asynchronous Server Gateway Interface, version 3, as far as it is used here."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from types import MethodType
 from typing import Any, Protocol, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -11,18 +12,27 @@ AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REQUEST = "twofold.request"
 """An extension of our own server: shortcuts that cost less than events. Others have none."""
+_NO_EXTENSIONS: dict[str, Any] = {}
 
 
 class Request(Protocol):
-    """What our server offers with a request, to an application that nothing stands before.
+    """What our server offers with a request; each part for an application that has it as the server gave it.
 
     Attributes:
-        fields: The very object that is `headers` of the scope.
+        fields: What `headers` of the scope held when it was made.
         notes: What the application made of this very head before; lives as long as the connection.
     """
 
-    fields: list[tuple[bytes, bytes]]
+    fields: tuple[tuple[bytes, bytes], ...]
     notes: dict[object, Any]
+
+    async def receive(self) -> Event:
+        """Give the next event, as ASGI has it."""
+        ...
+
+    async def send(self, event: Event) -> None:
+        """Take an event, as ASGI has it."""
+        ...
 
     def take_body(self) -> bytes | None:
         """Take the whole body, which `receive` then does not give; None where it has not come yet."""
@@ -34,14 +44,14 @@ class Request(Protocol):
 
 
 def known_head(scope: Scope) -> Request | None:
-    """Give our server's request where the scope still has its head, which others may have changed on its way."""
-    request: Request | None = scope.get("extensions", _NOTHING).get(REQUEST)
-    return request if request is not None and scope["headers"] is request.fields else None
+    """Give our server's request, unless somebody has changed its headers on their way."""
+    request: Request | None = scope.get("extensions", _NO_EXTENSIONS).get(REQUEST)
+    if request is None:
+        return None
+    headers = scope["headers"]
+    return request if type(headers) is list and tuple(headers) == request.fields else None
 
 
-def direct(request: Request | None, channel: Receive | Send) -> Request | None:
-    """Give our server's request where its own `receive` or `send` came here, and nobody's who listens in between."""
-    return request if request is not None and getattr(channel, "__self__", None) is request else None
-
-
-_NOTHING: dict[str, Any] = {}
+def is_own(channel: Receive | Send, own: Receive | Send) -> bool:
+    """Tell whether `receive` or `send` is our server's, and nobody's who listens in between."""
+    return type(channel) is MethodType and channel == own  # what passes attributes on, or compares as another, is not

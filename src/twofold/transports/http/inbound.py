@@ -1,6 +1,6 @@
 """One HTTP request on its way through the application: what is known of it, and the ways back."""
 
-from twofold.transports.http.asgi import Receive, Request, Scope, Send, direct, known_head
+from twofold.transports.http.asgi import Receive, Request, Scope, Send, is_own, known_head
 from twofold.transports.http.places import Place
 from twofold.transports.http.reply import Headers
 from twofold.transports.http.request import Head
@@ -19,10 +19,10 @@ class Inbound:
         extra: Headers that each answer to it has.
         principal: Who asks, as the author's `authorize` said; else None.
         place: The place it takes.
-        known: Our server's request, if that is what serves, and its head came here as it was.
+        known: Our server's request, if that is what serves, and its headers came here as they were.
     """
 
-    __slots__ = ("_direct", "extra", "head", "known", "place", "principal", "receive", "scope", "send")
+    __slots__ = ("_answers_at_once", "extra", "head", "known", "place", "principal", "receive", "scope", "send")
 
     head: Head
     place: Place
@@ -34,15 +34,16 @@ class Inbound:
         self.extra: Headers = ()
         self.principal: object = None
         self.known: Request | None = known_head(scope)
-        self._direct = direct(self.known, send)
+        self._answers_at_once = self.known is not None and is_own(send, self.known.send)
 
     def take_body(self) -> bytes | None:
         """Take the whole body, if it is here already; else `receive` gives it."""
-        request = direct(self.known, self.receive)
-        return None if request is None else request.take_body()
+        known = self.known
+        return known.take_body() if known is not None and is_own(self.receive, known.receive) else None
 
     async def reply(self, status: int, fields: Headers, body: bytes) -> None:
         """Send a whole answer, in one step where nothing stands between."""
-        if self._direct is None or not self._direct.answer(status, fields, body):
+        known = self.known if self._answers_at_once else None
+        if known is None or not known.answer(status, fields, body):
             await self.send({"type": "http.response.start", "status": status, "headers": list(fields)})
             await self.send({"type": "http.response.body", "body": body})

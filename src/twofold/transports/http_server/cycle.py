@@ -88,10 +88,8 @@ class Cycle:
         piece: Its head, and what has come of its body.
         awaits_continue: The peer sends its body when it is told to.
 
-    To an application that knows of it, it is the `Request` of `transports/http/asgi.py` too.
-
     Attributes:
-        fields: What is `headers` of the scope.
+        fields: The head's; with `notes`, `take_body` and `answer` this is a `Request` of `transports/http/asgi.py`.
         notes: What the application made of this very head before.
         disconnected: The peer has gone.
         response_started: The head of the answer was sent, or is about to be.
@@ -106,7 +104,7 @@ class Cycle:
         self.keeps_alive = head.keeps_alive
         self._connection = connection
         self._head = head
-        self.fields = list(head.fields)
+        self.fields = head.fields
         self.notes = head.notes
         self._awaits_continue = awaits_continue
         self._body = piece.body

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from twofold.transports.eager import start_task
-from twofold.transports.http.asgi import REQUEST, AsgiApp, Scope
+from twofold.transports.http.asgi import REQUEST, AsgiApp, Request, Scope
 from twofold.transports.http_server.bounds import HttpLimits, count_unacknowledged
 from twofold.transports.http_server.cycle import Cycle
 from twofold.transports.http_server.framing import METHODS, Piece, RequestFraming, RequestHead, RequestRefused
@@ -339,11 +339,12 @@ class HttpProtocol(asyncio.Protocol):
         known: dict[str, Any] | None = head.notes.get(_SCOPE)
         if known is None:
             known = head.notes[_SCOPE] = self._describe(head)
+        offered: Request = cycle
         scope = known.copy()
         scope["asgi"] = _ASGI.copy()
-        scope["headers"] = cycle.fields
+        scope["headers"] = list(head.fields)
         scope["state"] = self._service.lifespan_state.copy()
-        scope["extensions"] = {REQUEST: cycle}
+        scope["extensions"] = {REQUEST: offered}
         return scope
 
     def _describe(self, head: RequestHead) -> dict[str, Any]:
