@@ -168,7 +168,15 @@ class ArgumentsRefused(ToolError):
 
 
 class ResultRefused(ToolError):
-    """What a tool returned does not fit what it publishes; the message names the place."""
+    """What a tool returned does not fit what it publishes; the message names the place, and no value.
+
+    Attributes:
+        details: The same with the values, for the log: they are nothing that the author meant to send.
+    """
+
+    def __init__(self, message: str, *, details: str | None = None) -> None:
+        super().__init__(message)
+        self.details = message if details is None else details
 
 
 class AuthorizationError(TwofoldError):

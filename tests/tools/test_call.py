@@ -99,6 +99,50 @@ async def test_a_crash_shows_its_text_only_where_that_was_asked_for():
     assert "inside" not in text_of(await mcp.call_tool("hidden"))
 
 
+class Quote(BaseModel):
+    price: int
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "place"),
+    [(Quote, {"price": "LEAK"}, "price"), (float, float("nan"), "result"), (str, "LEAK\ud800", "result")],
+)
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_refused_result_stands_in_the_log(annotation, value, place, is_async, caplog):
+    """It is a mistake of the tool's author, as a crash is: tool, place and reason are logged, once."""
+
+    def sync():
+        return value
+
+    async def asynchronous():
+        return value
+
+    function = asynchronous if is_async else sync
+    function.__annotations__["return"] = annotation
+    with caplog.at_level(logging.ERROR, logger="twofold"):
+        result = await call(function)
+    assert result.is_error
+    assert "LEAK" not in text_of(result)
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.getMessage().startswith("tool 't': its result was refused: ")
+    assert place in record.getMessage()
+
+
+async def test_the_log_has_of_a_refused_result_what_the_client_does_not_get(caplog):
+    def t() -> Quote:
+        return {"price": "many"}
+
+    text = text_of(await call(t))
+    assert text == "Error executing tool t: 1 validation error for Quote\nprice\n  expected an integer, got a string"
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "tool 't': its result was refused: 1 validation error for Quote\nprice\n"
+        "  Input should be a valid integer, unable to parse string as an integer "
+        "[type=int_parsing, input_value='many', input_type=str]"
+    )
+
+
 async def test_a_tool_error_passes_its_message():
     def t() -> str:
         raise ToolError("no seat left; try tomorrow")

@@ -29,6 +29,7 @@ _FEW = 16
 
 _CONTAINERS = frozenset({dict, list, tuple})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_KINDS = {bool: "a boolean", int: "an integer", float: "a number", str: "a string"}
 
 _Step = TypeVar("_Step", int, str)
 
@@ -74,10 +75,36 @@ def describe(value: Json, *, path: Path = ()) -> str:
         return f"an array of {len(value)}"
     if isinstance(value, dict):
         return f"an object with {cut(', '.join(map(repr, islice(value, MAX_SHOWN))))}" if value else "an empty object"
-    kind = {bool: "a boolean", int: "an integer", float: "a number", str: "a string"}.get(type(value), "a value")
+    kind = _KINDS.get(type(value), "a value")
     if any(isinstance(step, str) and secret_word(step) for step in path):
         return kind
     return f"{kind} ({show(value)})"
+
+
+def name_kind(value: object) -> str:
+    """Say what kind of value one is, and nothing of its content: `a string`, `an array`, `a Decimal`."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    return "null" if value is None else _KINDS.get(type(value)) or name_type(value)
+
+
+def leave_value_out(sentence: str, *, path: Path, whole: Json) -> str:
+    """Leave of a sentence on a misfit what `describe` said of the value: `expected an integer, got a string`.
+
+    Args:
+        sentence: As the schema's explainer gives it.
+        path: Where the misfit stands.
+        whole: What the path leads into.
+    """
+    value = whole
+    for step in path:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):  # what is missing has no value
+            return sentence
+    return sentence.replace(f"got {describe(value, path=path)}", f"got {name_kind(value)}")
 
 
 def show(value: Json) -> str:

@@ -104,7 +104,7 @@ def encode_json(value: Json, *, what: str) -> bytes:
 
 def _clear(error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
-        return f"{error.object[max(0, error.start - 10) : error.end + 10]!r} holds half of a surrogate pair"
+        return f"{error.object[error.start]!r} holds half of a surrogate pair, at character {error.start + 1} of a text"
     return "it is nested too deeply, or holds itself" if isinstance(error, RecursionError) else str(error)
 
 

@@ -86,6 +86,9 @@ def _answer_failure(tool: Tool, failure: BaseException) -> Faces:
             raise InternalError(f"tool {tool.name!r}: {each.message}") from each
         if isinstance(each, ProtocolError):
             raise each
+    for each in failures:
+        if isinstance(each, ResultRefused):  # a mistake in the tool, as a crash is
+            logger.error("tool %r: its result was refused: %s", tool.name, each.details)
     if all(isinstance(each, ToolError | AuthorizationError) for each in failures):
         return error_faces("\n".join(_tell(tool, each) for each in failures))
     reference = os.urandom(4).hex()

@@ -133,6 +133,12 @@ def refusal(annotation: Any, value: Any, **options: Any) -> str:
     return str(caught.value)
 
 
+def details(annotation: Any, value: Any, **options: Any) -> str:
+    with pytest.raises(ResultRefused) as caught:
+        render(annotation, value, **options)
+    return caught.value.details
+
+
 def texts(faces: Faces) -> list[str]:
     assert isinstance(faces.content, bytes)
     blocks = json.loads(faces.content)
@@ -560,50 +566,47 @@ def test_a_missing_field_is_told_as_the_founding_page_prints_it() -> None:
 @pytest.mark.parametrize(
     ("annotation", "value", "expected"),
     [
-        (
-            int,
-            "many",
-            (
-                "1 validation error for madeOutput\nresult\n  Input should be a valid integer, unable to parse string "
-                "as an integer [type=int_parsing, input_value='many', input_type=str]"
-            ),
-        ),
+        (int, "many", "1 validation error for the result\nresult\n  expected an integer, got a string"),
         (
             list[Weather],
             [WEATHER, {"temperature": 1, "humidity": 2}],
             (
-                "1 validation error for madeOutput\nresult.1.conditions\n  Field required "
-                "[type=missing, input_value={'temperature': 1, 'humidity': 2}, input_type=dict]"
+                "1 validation error for the result\nresult[1].conditions\n  Field required "
+                "[type=missing, input_value={...}, input_type=dict]"
             ),
         ),
         (
             dict[str, float],
             {"London": None},
-            (
-                "1 validation error for madeDictOutput\nLondon\n  Input should be a valid number "
-                "[type=float_type, input_value=None, input_type=NoneType]"
-            ),
+            "1 validation error for the result\nLondon\n  expected a number, got null",
         ),
         (
             Weather,
             Station(),
+            "1 validation error for Weather\n  expected an object (Weather), got a Station",
+        ),
+        (
+            list[int | float],
+            [{}, 1, "x"],
             (
-                "1 validation error for Weather\n  Input should be a valid dictionary or instance of Weather "
-                f"[type=model_type, input_value=<{__name__}.Station object>, input_type=Station]"
+                "2 validation errors for the result\n"
+                "result[0]\n  expected an integer or a number, got an object\n"
+                "result[2]\n  expected an integer or a number, got a string"
             ),
         ),
     ],
 )
 def test_a_value_that_does_not_fit_is_told_by_place(annotation: Any, value: Any, expected: str) -> None:
-    """Wrapped values are told under `result`, and a memory address is never shown (contract A8, A12)."""
+    """Place, what was expected and the kind of what came, as of arguments; no value, no address (contract A8, A12)."""
     assert refusal(annotation, value) == expected
 
 
 def test_long_refusals_are_cut() -> None:
-    """Twenty problems of a thousand are shown, and eighty characters of a value."""
-    lines = refusal(list[int], ["x" * 500] * 1000).split("\n")
-    assert lines[0] == "1000 validation errors for madeOutput"
-    assert (len(lines), lines[-1]) == (42, "and 980 more")
+    """Twenty problems of a thousand are shown, and in the log eighty characters of a value."""
+    for text in (refusal(list[int], ["x" * 500] * 1000), details(list[int], ["x" * 500] * 1000)):
+        lines = text.split("\n")
+        assert lines[0] == "1000 validation errors for the result"
+        assert (len(lines), lines[-1]) == (42, "and 980 more")
     shown = lines[2].partition("input_value=")[2].partition(", input_type")[0]
     assert len(shown) == 80
 
@@ -615,9 +618,90 @@ def test_values_stay_hidden_where_an_author_asks_for_it() -> None:
         model_config = ConfigDict(hide_input_in_errors=True)
         pin: int
 
-    assert refusal(Private, {"pin": "s3cret"}) == (
+        name: str
+
+    assert details(Private, {"pin": "s3cret", "name": "Ada"}) == (
         "1 validation error for Private\npin\n"
         "  Input should be a valid integer, unable to parse string as an integer [type=int_parsing]"
+    )
+    assert refusal(Private, {"name": "Ada"}) == (
+        "1 validation error for Private\npin\n  Field required [type=missing, input_value={...}, input_type=dict]"
+    )
+
+
+class Account(BaseModel):
+    holder: str
+    number: str
+    balance: int
+    limit: int = 0
+    internal_note: str = Field("", exclude=True)
+
+    @field_serializer("number")
+    def _mask(self, number: str) -> str:
+        return "…" + number[-2:]
+
+
+def test_of_a_record_with_a_missing_field_only_what_would_have_been_sent_is_shown() -> None:
+    """Values that no schema publishes, that do not fit, or that a serialiser of the author's hides, stay here."""
+    value = {"holder": "Ada", "number": "LEAK", "internal_note": "LEAK", "limit": "LEAK", "host": "LEAK"}
+    assert refusal(Account, value) == (
+        "2 validation errors for Account\nbalance\n"
+        "  Field required [type=missing, input_value={'holder': 'Ada', ...}, input_type=dict]\n"
+        "limit\n  expected an integer, got a string"
+    )
+
+
+class Square(BaseModel):
+    kind: Literal["square"]
+    side: int
+
+
+class Circle(BaseModel):
+    kind: Literal["circle"]
+    radius: int
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "told"),
+    [
+        (Annotated[str, Field(pattern="^a$")], "LEAK", "result\n  expected text that matches '^a$', got a string"),
+        (datetime.date, "LEAK", "result\n  expected a date as text (2026-01-31), got a string"),
+        (dict[int, int], {"LEAK": 1}, "result.LEAK\n  expected an integer, got a string"),
+        (
+            Annotated[Square | Circle, Field(discriminator="kind")],
+            {"kind": "LEAK", "radius": 1},
+            "result\n  expected one of 'square', 'circle' as 'kind', got an object",
+        ),
+    ],
+)
+def test_what_pydantic_refuses_goes_to_the_client_without_its_value(annotation: Any, value: Any, told: str) -> None:
+    """The author did not mean to send it: place, expectation and kind go out, the value stands in the log."""
+    assert refusal(annotation, value) == f"1 validation error for the result\n{told}"
+    assert "LEAK" in details(annotation, value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"type": "integer"}, "expected an integer, got a string"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "expected an integer or null, got a string"),
+        ({"enum": ["a", "b"]}, "expected one of 'a', 'b', got a string"),
+        ({"oneOf": [{"type": "string"}, {}]}, "fits 2 alternatives where one is allowed, got a string"),
+        (False, "nothing is allowed here, got a string"),
+    ],
+)
+def test_what_a_schema_by_hand_refuses_goes_to_the_client_without_its_value(schema: Any, told: str) -> None:
+    """As what pydantic refuses: the full text is for the log."""
+    whole = {"type": "object", "properties": {"a": schema}}
+    head = "the value does not conform to the tool's output schema: a: "
+    assert refusal(NOTHING, {"a": "LEAK"}, output_schema=whole) == head + told
+    assert details(NOTHING, {"a": "LEAK"}, output_schema=whole) == f"{head}{told} ('LEAK')"
+
+
+def test_text_beside_half_of_a_surrogate_pair_is_not_shown() -> None:
+    """Of a text that cannot be written, the client reads where it breaks."""
+    assert refusal(list[TextContent], [TextContent("LEAK\ud800")]) == (
+        "content[0] cannot be written as JSON: '\\ud800' holds half of a surrogate pair, at character 5 of a text"
     )
 
 
@@ -634,7 +718,9 @@ def test_an_author_s_own_validator_speaks_for_itself() -> None:
                 raise ValueError("odd numbers are out")
             return value
 
-    assert "number\n  Value error, odd numbers are out" in refusal(Even, {"number": 1})
+    assert refusal(Even, {"number": 1}) == (
+        "1 validation error for Even\nnumber\n  odd numbers are out, got an integer"
+    )
 
 
 class Optional_(BaseModel):
@@ -736,7 +822,7 @@ def test_what_json_cannot_hold_is_refused_by_place(annotation: Any, value: Any, 
     ("mend", "expected"),
     [
         ({"temperature": None}, "temperature: expected a number, got null"),
-        ({"conditions": 7}, "conditions: expected a string, got an integer (7)"),
+        ({"conditions": 7}, "conditions: expected a string, got an integer"),
         ({"temperature": ...}, "temperature: missing; expected a number"),
     ],
 )
@@ -796,7 +882,7 @@ def test_a_serialiser_that_breaks_its_own_promise_is_refused() -> None:
         def _write(self, value: int) -> int:
             return "none"
 
-    assert refusal(Lying, Lying(number=1)).endswith("number: expected an integer, got a string ('none')")
+    assert refusal(Lying, Lying(number=1)).endswith("number: expected an integer, got a string")
 
 
 class Crashing(BaseModel):
@@ -1136,9 +1222,9 @@ class Login(BaseModel):
 )
 def test_a_secret_is_not_shown_in_a_refusal(value: Any) -> None:
     """No secret in a message: values under names that announce one are left out, as in arguments."""
-    text = refusal(Login, value)
-    assert "validation error" in text
-    assert "hunter2" not in text
+    for text in (refusal(Login, value), details(Login, value)):
+        assert "validation error" in text
+        assert "hunter2" not in text
 
 
 def test_tools_that_return_one_type_share_no_schema_and_each_is_named() -> None:

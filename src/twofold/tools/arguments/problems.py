@@ -4,7 +4,7 @@ The published schema names most of it; what JSON Schema cannot say (a date that 
 validator) comes from pydantic, whose jargon ends here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -142,10 +142,27 @@ def find_value_problems(errors: Iterable[ErrorDetails], arguments: Mapping[str, 
         errors: What pydantic lists, with context and input.
         arguments: The arguments' object, to tell places in it from pydantic's names of a union's members.
     """
+    return [_problem(path, sentence) for path, sentence in tell_misfits(errors, arguments)]
+
+
+def tell_misfits(
+    errors: Iterable[ErrorDetails], value: object, *, describe_value: Callable[..., str] = describe
+) -> list[tuple[Path, str]]:
+    """Say what pydantic refuses, place by place: what was expected, and what came.
+
+    Args:
+        errors: What pydantic lists, with context and input.
+        value: What it was given, to tell places in it from pydantic's names of a union's members.
+        describe_value: Given what came and its path, says what it is.
+    """
     by_path: dict[Path, list[ErrorDetails]] = {}
     for error in errors:
-        by_path.setdefault(find_place(error, arguments), []).append(error)
-    return [_problem(path, sentence) for path, found in by_path.items() for sentence in _say_of_one_place(found, path)]
+        by_path.setdefault(find_place(error, value), []).append(error)
+    return [
+        (path, sentence)
+        for path, found in by_path.items()
+        for sentence in _say_of_one_place(found, path, describe_value)
+    ]
 
 
 def find_argument(error: ErrorDetails) -> str | None:
@@ -153,16 +170,17 @@ def find_argument(error: ErrorDetails) -> str | None:
     return str(error["loc"][0]) if error["loc"] else None
 
 
-def find_place(error: ErrorDetails, arguments: Mapping[str, Json]) -> Path:
-    """Give the path of an error in the arguments, without the members of unions that pydantic puts in it."""
+def find_place(error: ErrorDetails, value: Any) -> Path:
+    """Give the path of an error in a value, without the members of unions that pydantic puts in it."""
     path: list[str | int] = []
-    value: Any = arguments
     steps: tuple[Any, ...] = error["loc"]
     for index, step in enumerate(steps):
         if (isinstance(value, dict) and step in value) or (
-            isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
+            isinstance(value, list | tuple) and isinstance(step, int) and 0 <= step < len(value)
         ):
             value = value[step]
+        elif isinstance(step, str) and step in getattr(value, "__dict__", ()):  # an object among results
+            value = value.__dict__[step]
         elif index + 1 < len(steps) or error["type"] not in _ABSENT:
             continue
         path.append(step)
@@ -174,7 +192,7 @@ _ABSENT = frozenset(
 )
 
 
-def _say_of_one_place(errors: list[ErrorDetails], path: Path) -> Iterator[str]:
+def _say_of_one_place(errors: list[ErrorDetails], path: Path, describe_value: Callable[..., str]) -> Iterator[str]:
     """Say all that is wrong in one place: of a union's members those that come near, in one sentence."""
     told = [error for error in errors if not error["type"].endswith("_type")] or errors
     hides = any(isinstance(step, str) and secret_word(step) for step in path)
@@ -183,7 +201,7 @@ def _say_of_one_place(errors: list[ErrorDetails], path: Path) -> Iterator[str]:
     if all(error["type"] in _SELF_CONTAINED for error in told):
         yield sentence
         return
-    yield f"{sentence}, got {describe(told[0]['input'], path=path)}"
+    yield f"{sentence}, got {describe_value(told[0]['input'], path=path)}"
 
 
 def expect(error: ErrorDetails, *, hides: bool = False) -> str:

@@ -1,7 +1,7 @@
 """What a return type becomes, whatever tool returns it: found out once for the types that many tools return."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_core import SchemaValidator
@@ -19,6 +19,7 @@ class Description:
 
     Attributes:
         validate: Validates a value of it.
+        core: pydantic's core schema, as it is written by.
         dumper: Writes a value of it.
         hides_input: An author asked that values be left out of error messages.
         bare: Its JSON Schema, without a name of the tool's; nobody changes it.
@@ -29,12 +30,14 @@ class Description:
         self,
         *,
         validate: Callable[[Any], Any],
+        core: Mapping[str, Any],
         dumper: Dumper,
         hides_input: bool,
         bare: dict[str, Any],
         wrapped: dict[str, Any] | None,
     ) -> None:
         self.validate = validate
+        self.core = core
         self.dumper = dumper
         self.hides_input = hides_input
         self.bare = bare
@@ -70,6 +73,7 @@ def _describe(identified: Identified[Any]) -> Description:
     rewritten = rewrite(described.core, stand=stand_in)
     return Description(
         validate=SchemaValidator(described.core).validate_python,
+        core=rewritten.schema,
         dumper=Dumper.of(rewritten),
         hides_input=False,
         bare=described.schema,
@@ -84,6 +88,7 @@ def _ask_pydantic(annotation: Any) -> Description:
     reading = read_by_pydantic(annotation)
     return Description(
         validate=reading.validate,
+        core=reading.rewritten.schema,
         dumper=reading.dumper,
         hides_input=reading.rewritten.hides_input,
         bare=reading.bare,

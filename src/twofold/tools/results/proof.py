@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
 import msgspec
 
 from twofold.contract.compiling import compile_schema, is_simple
-from twofold.contract.plain import Path
+from twofold.contract.plain import Path, format_path, leave_value_out
 from twofold.errors import ResultRefused
 from twofold.tools.results.verbatim import explain_no_json
 
@@ -114,14 +114,15 @@ class Proof:
         whole = {"result": value} if self._is_wrapped else value
         if self._compiled.is_valid(whole):
             return
-        problems = [
-            f"{problem.path or 'the result'}: {problem.message}"
-            for problem in self._compiled.problems(whole, limit=_MAX_SHOWN_PROBLEMS)
-        ]
-        head = "the value does not conform to the tool's output schema"
-        if len(problems) == 1:
-            raise ResultRefused(f"{head}: {problems[0]}")
-        raise ResultRefused("\n- ".join((f"{head}:", *problems)))
+        found = self._compiled.find_problems(whole, limit=_MAX_SHOWN_PROBLEMS)
+        without_values = [(path, leave_value_out(sentence, path=path, whole=whole)) for path, sentence in found]
+        raise ResultRefused(_list_problems(without_values), details=_list_problems(found))
+
+
+def _list_problems(problems: list[tuple[Path, str]]) -> str:
+    head = "the value does not conform to the tool's output schema"
+    lines = [f"{format_path(path) or 'the result'}: {sentence}" for path, sentence in problems]
+    return f"{head}: {lines[0]}" if len(lines) == 1 else "\n- ".join((f"{head}:", *lines))
 
 
 def compile_decoder(schema: dict[str, Any], *, is_wrapped: bool = False) -> Decode | None:

@@ -15,7 +15,7 @@ import copy
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_origin
 
@@ -298,6 +298,7 @@ def _return_data(annotation: Any, declared: _Declared) -> Returns:
     )
     renderer = _DataRenderer(
         validate=described.validate,
+        core=described.core,
         dumper=described.dumper,
         proof=proof,
         is_proven=proof.is_immediate,
@@ -305,6 +306,7 @@ def _return_data(annotation: Any, declared: _Declared) -> Returns:
         wrapping=wrapping,
         place=proof.place,
         title=str(wrapped.get("title", declared.tool_name)),
+        model=str(described.bare.get("title", "the result")),
         hides_input=described.hides_input,
         reads_iterators=bare.get("type") in ("array", None),
         is_indented=declared.is_indented,
@@ -358,6 +360,7 @@ class _DataRenderer(msgspec.Struct, frozen=True):
     """Validated, written, proven, told."""
 
     validate: Callable[[Any], Any]
+    core: Mapping[str, Any]
     dumper: Dumper
     proof: Proof
     is_proven: bool
@@ -365,6 +368,7 @@ class _DataRenderer(msgspec.Struct, frozen=True):
     wrapping: Wrapping
     place: Path
     title: str
+    model: str
     hides_input: bool
     reads_iterators: bool
     is_indented: bool
@@ -380,7 +384,7 @@ class _DataRenderer(msgspec.Struct, frozen=True):
         except ValidationError as error:
             if isinstance(value, _NOT_DATA):  # a class of the author's derived from one
                 return self._render_own(value)
-            raise refuse_value(error, title=self.title, at=self.place, hides_input=self.hides_input) from None
+            raise self._refuse(value, error) from None
         except ResultRefused:
             if isinstance(value, _NOT_DATA):  # a class of the author's derived from one
                 return self._render_own(value)
@@ -395,8 +399,13 @@ class _DataRenderer(msgspec.Struct, frozen=True):
         try:
             valid = self.validate(value)
         except ValidationError as error:
-            raise refuse_value(error, title=self.title, at=self.place, hides_input=self.hides_input) from None
+            raise self._refuse(value, error) from None
         return valid, self.dumper.dump(valid, at=self.place)
+
+    def _refuse(self, value: Any, error: ValidationError) -> ResultRefused:
+        return refuse_value(
+            error, value=value, title=self.model, at=self.place, hides_input=self.hides_input, core=self.core
+        )
 
     def _render_own(self, value: Any) -> Faces:
         if isinstance(value, CallToolResult):
