@@ -1,5 +1,6 @@
 """The `text=` option: templates over the wire's names, and functions of the value."""
 
+import datetime
 import json
 from typing import Any, NotRequired
 
@@ -135,7 +136,7 @@ def test_a_template_that_cannot_work_is_refused_at_registration(annotation: Any,
     [
         (Card, {"title": "x"}, "{note}"),
         (list[int], [], "{result[0]}"),
-        (str, "x", "{result:.2f}"),
+        (str | int, "x", "{result:.2f}"),
         (dict[str, int], {}, "{a}"),
     ],
 )
@@ -166,6 +167,58 @@ def test_a_function_may_give_blocks() -> None:
     returns = build_returns(int, tool_name="made", function_name="make", text=lambda _: [Image(b"GIF89a"), "a chart"])
     faces = returns.render(1)
     assert (faces.content, faces.structured) == ((block, TextContent("a chart")), b"1")
+
+
+class Account(BaseModel):
+    opened: datetime.date
+    closed: datetime.date | None = None
+    balance: float | None = None
+    visits: int = 0
+    is_open: bool = True
+    shops: list[Shop] = []
+    history: dict[str, datetime.date] = {}
+
+
+@pytest.mark.parametrize(
+    ("template", "held"),
+    [
+        ("{opened:%Y}", "a date as text (2026-01-31)"),
+        ("{closed:%d %B}", "a date as text (2026-01-31)"),
+        ("since {visits:%Y}", "a JSON integer"),
+        ("{balance:d}{balance:%Y}", "a JSON null or a JSON number"),
+        ("{is_open:.2f}", "a JSON boolean"),
+        ("{shops[0][city]:.1f}", "a JSON string"),
+        ("{visits!s:d}", None),
+        ("{history[a]:%Y}", None),
+        ("{opened:{visits}}", None),
+    ],
+)
+def test_a_format_that_no_value_takes_is_refused_at_registration(template: str, held: str | None) -> None:
+    """What is known when a tool is declared is told then; what is not known, or written as text on purpose, is not."""
+    if held is None:
+        build_returns(Account, tool_name="made", function_name="make", text=template)
+        return
+    with pytest.raises(InvalidDefinition) as caught:
+        build_returns(Account, tool_name="made", function_name="make", text=template)
+    assert f"the result holds {held} there, which takes no format" in str(caught.value)
+    assert str(caught.value).endswith("or give a function of the value itself: text=lambda value: …")
+
+
+def test_the_message_on_a_format_says_what_to_write() -> None:
+    """A bare date is a value by itself."""
+    with pytest.raises(InvalidDefinition) as caught:
+        build_returns(datetime.date, tool_name="made", function_name="make", text="{result:%Y}")
+    assert str(caught.value) == (
+        "tool 'made', text: {result:%Y} cannot be written: the result holds a date as text (2026-01-31) there, which "
+        "takes no format '%Y'; write {result}, or give a function of the value itself: text=lambda value: …"
+    )
+
+
+def test_formats_that_values_take_are_kept() -> None:
+    """A number may be whole or not, an optional one null; text takes width and precision."""
+    value = {"opened": "2026-01-31", "balance": 2.5, "visits": 3}
+    template = "{balance:.2f} {visits:03d} {opened:>12} {opened:.4} {closed:>5} {shops:>3}"
+    assert told(Account, value, template) == ["2.50 003   2026-01-31 2026  null  []"]
 
 
 @pytest.mark.parametrize(

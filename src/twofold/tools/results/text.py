@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from twofold.contract.forms import form_of
 from twofold.contract.plain import cut, name_type
 from twofold.errors import InvalidDefinition, ResultRefused
 from twofold.protocol.content import ContentBlock
@@ -116,6 +117,7 @@ def _build_template_face(template: str, *, schema: Mapping[str, Any] | None, own
     names_object = schema is not None and schema.get("type") == "object"
     if schema is not None:
         _check_names(fields, schema, owner=owner)
+        _check_formats(template, schema, owner=owner)
 
     def render(raw: bytes, _value: Any) -> EncodedBlocks:
         refuse_non_finite(raw)
@@ -127,7 +129,8 @@ def _build_template_face(template: str, *, schema: Mapping[str, Any] | None, own
             return write_text(template.format_map({name: _show(item) for name, item in names.items()}))
         except (LookupError, TypeError, ValueError) as error:
             raise ResultRefused(
-                f"the template given as text= does not fit this value ({type(error).__name__}: {cut(str(error))})"
+                f"the template given as text= does not fit this value ({type(error).__name__}: {cut(str(error))}); "
+                "it sees the value as the wire has it, where a date is text; give a function of the value instead"
             ) from None
 
     return render
@@ -180,6 +183,70 @@ def _explain_list(field: str, schema: Mapping[str, Any]) -> str:
     return (
         f", a list: name one item's field as {{result[0][{name}]{bracket}{rest}}}, or give a function for all of them"
     )
+
+
+def _check_formats(template: str, schema: Mapping[str, Any], *, owner: str) -> None:
+    """Refuse formats that can never be applied: on the wire a date is text, which knows no `%Y`."""
+    for _text, field, specification, conversion in string.Formatter().parse(template):
+        if not field or not specification or "{" in specification:  # what is filled in later is known later
+            continue
+        place = _schema_of(field, schema)
+        kinds = _kinds_of(place, schema)
+        if conversion or not kinds or any(_takes(sample, specification) for kind in kinds for sample in _samples(kind)):
+            continue
+        forms = [form_of(part) for part in (place, *place.get("anyOf", ())) if isinstance(part, dict)]
+        held = next(filter(None, forms), None) or " or ".join(f"a JSON {kind}" for kind in sorted(kinds))
+        raise InvalidDefinition(
+            f"{owner}, text: {{{field}:{specification}}} cannot be written: the result holds {held} there, which takes "
+            f"no format {specification!r}; write {{{field}}}, or give a function of the value itself: "
+            "text=lambda value: …"
+        )
+
+
+def _schema_of(field: str, schema: Mapping[str, Any]) -> Any:
+    """Give the schema of what a template names; None where that cannot be told."""
+    name, *keys = re.split(r"\]?\[", field.removesuffix("]"))
+    is_object = schema.get("type") == "object"
+    place: Any = schema.get("properties", {}).get(name) if is_object else schema
+    for key in keys:
+        place = _resolve(place, schema)
+        if not isinstance(place, dict):
+            return None
+        is_array = place.get("type") == "array"
+        place = place.get("items") if is_array and "prefixItems" not in place else place.get("properties", {}).get(key)
+    return _resolve(place, schema)
+
+
+def _resolve(place: Any, schema: Mapping[str, Any]) -> Any:
+    """Follow a reference by name, once: what a generated schema refers to is no reference itself."""
+    if not isinstance(place, dict) or "$ref" not in place:
+        return place
+    return schema.get("$defs", {}).get(str(place["$ref"]).removeprefix("#/$defs/"))
+
+
+def _kinds_of(place: Any, schema: Mapping[str, Any]) -> set[str] | None:
+    """Name the JSON types that a schema allows; None where it does not say."""
+    place = _resolve(place, schema)
+    if not isinstance(place, dict):
+        return None
+    if isinstance(place.get("anyOf"), list):
+        parts = [_kinds_of(part, schema) for part in place["anyOf"]]
+        return None if None in parts else {kind for part in parts for kind in part or ()}
+    named = place.get("type")
+    return {named} if isinstance(named, str) else set(named) if isinstance(named, list) else None
+
+
+def _samples(kind: str) -> tuple[Any, ...]:
+    """Give values as `_show` gives them of a JSON type; what is no number is text."""
+    return {"integer": (0,), "number": (0, 0.5)}.get(kind, ("",))
+
+
+def _takes(sample: Any, specification: str) -> bool:
+    try:
+        format(sample, specification)
+    except ValueError:
+        return False
+    return True
 
 
 def _show(value: Any) -> Any:
