@@ -2,14 +2,19 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import datetime
+import decimal
 import json
 import sys
+import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import httpx2
 import pytest
+from pydantic import BaseModel, Field
 
 from tests.client.shop import ORDER, Order, make_shop
 from twofold import (
@@ -754,9 +759,57 @@ async def test_arguments_that_are_no_json_are_the_programs_own_fault(route):
     async with asyncio.timeout(50), reached(route) as target:
         async with Client(target) as client:
             for value in (float("nan"), object(), "\ud800"):
-                with pytest.raises(ValueError, match="params|arguments"):
+                with pytest.raises(TypeError, match="^tool 'say', arguments"):
                     await client.call_tool("say", {"text": value})
+                with pytest.raises(TypeError, match="^tool 'say', meta"):
+                    await client.call_tool("say", {"text": "x"}, meta={"note": value})
             assert (await client.call_tool("say", {"text": "x"})).structured_content == "x"
+
+
+class Parcel(BaseModel):
+    number: uuid.UUID = Field(alias="parcelNumber")
+    sent: datetime.date
+    weight: decimal.Decimal
+
+
+@dataclasses.dataclass
+class Load:
+    parcels: list[Parcel]
+    takes: datetime.timedelta
+    tags: frozenset[str]
+
+
+@pytest.mark.parametrize("route", ["memory", "http"])
+async def test_arguments_may_be_models_and_what_else_has_a_form_in_json(route):
+    """Models go by their aliases, wherever they stand; what a client can send, the in-process door takes too (S18)."""
+    parcel = Parcel(parcelNumber=uuid.UUID(int=7), sent=datetime.date(2026, 1, 31), weight=decimal.Decimal("1.50"))
+    load = Load([parcel], datetime.timedelta(hours=1), frozenset({"a"}))
+    mcp = MCPServer("echo")
+    mcp.add_tool(
+        lambda arguments: arguments, name="echo", input_schema={"type": "object"}, output_schema={"type": "object"}
+    )
+    async with asyncio.timeout(50), contextlib.AsyncExitStack() as stack:
+        target = mcp if route == "memory" else (await stack.enter_async_context(over_http(mcp)))[0]
+        client = await stack.enter_async_context(Client(target))
+        result = await client.call_tool("echo", {"load": load, "data": b"\xff"})
+    written = {"parcelNumber": str(uuid.UUID(int=7)), "sent": "2026-01-31", "weight": "1.50"}
+    sent = {"load": {"parcels": [written], "takes": "PT3600S", "tags": ["a"]}, "data": "/w=="}
+    assert result.structured_content == sent
+    assert (await mcp.call_tool("echo", {"load": load, "data": b"\xff"})).structured_content == sent
+
+
+async def test_an_argument_without_a_form_is_named_by_its_place():
+    """Both doors: which tool, where, what it is, what to give instead (STYLE, "Comments and errors")."""
+    mcp = make_shop()
+    told = (
+        "tool 'say', arguments['items'][1] cannot be written as JSON: objects of type object have no form in it; "
+        "give JSON values, a dataclass or a pydantic model"
+    )
+    async with asyncio.timeout(50), Client(mcp) as client:
+        for door in (client, mcp):
+            with pytest.raises(TypeError) as caught:
+                await door.call_tool("say", {"items": [1, object()]})
+            assert str(caught.value) == told
 
 
 @every_route

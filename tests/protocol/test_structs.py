@@ -1,9 +1,13 @@
 """Both spellings of every field, checked when a value is made."""
 
+import dataclasses
+import datetime
 import math
+import re
 
 import msgspec
 import pytest
+from pydantic import BaseModel, Field
 
 from twofold.protocol.content import (
     Annotations,
@@ -102,11 +106,86 @@ def test_a_number_that_is_none_is_refused_where_it_stands(number):
         encode_json({"a": [None, number]}, what="meta")
 
 
-@pytest.mark.parametrize("value", [{"a": object()}, "\ud800", {1j: 2}])
-def test_a_value_json_cannot_hold_is_refused(value):
-    with pytest.raises(ValueError, match=r"^meta cannot be written as JSON: "):
+class Station:
+    pass
+
+
+@dataclasses.dataclass
+class Trip:
+    stops: list
+
+
+class Broken:
+    def model_dump(self, **_options):
+        raise ValueError("LEAK")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            {"a": [1, Trip(stops=[Station()])]},
+            (
+                "meta['a'][1]['stops'][0] cannot be written as JSON: objects of type Station have no form in it; "
+                "give JSON values, a dataclass or a pydantic model"
+            ),
+        ),
+        (
+            {"a": Broken()},
+            "meta['a'] cannot be written as JSON: Broken.model_dump failed with a ValueError",
+        ),
+        (
+            "LEAK\ud800",
+            "meta cannot be written as JSON: '\\ud800' holds half of a surrogate pair, at character 5 of a text",
+        ),
+        ({"a": {1j: 2}}, "meta['a'] cannot be written as JSON: "),
+    ],
+)
+def test_a_value_json_cannot_hold_is_refused_where_it_stands(value, told):
+    """Place, kind and what to do; nothing of the value itself."""
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
         encode_json(value, what="meta")
+
+
+class Item(BaseModel):
+    name: str = Field(alias="itemName")
+    price: float = 1.5
+    made: datetime.date = datetime.date(2026, 1, 31)
+
+
+def test_a_model_is_written_by_its_aliases():
+    """It dumps itself, wherever it stands."""
+    encoded = encode_json({"items": [Item(itemName="mug")], "trip": Trip([Item(itemName="pot")])}, what="arguments")
+    assert msgspec.json.decode(encoded) == {
+        "items": [{"itemName": "mug", "price": 1.5, "made": "2026-01-31"}],
+        "trip": {"stops": [{"itemName": "pot", "price": 1.5, "made": "2026-01-31"}]},
+    }
+
+
+def test_a_number_that_is_none_is_found_inside_a_model():
+    with pytest.raises(ValueError, match=r"^arguments\['items'\]\[0\]\['price'\]: NaN and infinities"):
+        encode_json({"items": [Item(itemName="mug", price=math.nan)]}, what="arguments")
+
+
+def test_json_that_was_written_before_is_written_as_it_is():
+    assert encode_json({"a": msgspec.Raw(b'{"x":null}')}, what="params") == b'{"a":{"x":null}}'
 
 
 def test_genuine_nulls_are_written():
     assert encode_json({"a": None, "b": "null"}, what="meta") == b'{"a":null,"b":"null"}'
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (CallToolResult(content=[]), "CallToolResult(content=[], is_error=False, meta=None)"),
+        (
+            CallToolResult(content=[], structured_content=None, meta={"a": 1}),
+            "CallToolResult(content=[], structured_content=None, is_error=False, meta={'a': 1})",
+        ),
+    ],
+)
+def test_a_result_shows_itself_by_the_names_it_is_read_by(made, shown):
+    """What is shown can be read and given so; null is something, and nothing is nothing."""
+    assert repr(made) == shown
+    assert eval(shown) == made  # noqa: S307 - our own text

@@ -39,7 +39,7 @@ from twofold.errors import (
 )
 from twofold.protocol.headers import mirror_parameters
 from twofold.protocol.messages import Implementation, LogLevel
-from twofold.protocol.structs import Json
+from twofold.protocol.structs import Json, encode_json
 from twofold.protocol.wire import HANDSHAKE_REVISIONS
 from twofold.tools.workers import Workers
 from twofold.transports.child_process import ChildProcessLink, StdioServer
@@ -61,6 +61,8 @@ _REFUSED_BEFORE = frozenset({400, 401, 403, 404, 405, 406, 407, 411, 413, 414, 4
 """Statuses of a request that was not looked at; any other may come from a proxy that had handed it on."""
 OPEN_SECONDS = 30.0
 """So long opening a connection may take, where a call may take longer."""
+
+_NO_ARGUMENTS = msgspec.Raw(b"{}")
 
 _workers = Workers()
 
@@ -220,7 +222,8 @@ class Client:
 
         Args:
             name: The tool's name.
-            arguments: JSON values by name.
+            arguments: JSON values by name, or what has a form in JSON: pydantic models (by their aliases), dataclasses,
+                dates, times, durations, UUIDs, decimals, enums, sets, and bytes as base64.
             timeout_seconds: For the whole call, judging included.
             as_type: A type the structure is rebuilt as: `result.value`, which stays None where the tool reported an
                 error (`is_error`).
@@ -238,14 +241,16 @@ class Client:
             InputRequired: The server asks something first.
             TransportError: The call was certainly not carried out.
             ProtocolError: The server answered with an error of the protocol.
-            ValueError: The arguments cannot be written as JSON.
+            TypeError: The arguments, or `meta`, cannot be written as JSON.
         """
         check = self._check if check is None else _check_choice(check)
         seconds = self._timeout_seconds if timeout_seconds is None else _check_seconds(timeout_seconds)
         deadline = asyncio.get_running_loop().time() + seconds
         if as_type is not None:
             find_validator(as_type)  # what cannot be read as such is known before anything is done
-        call = _Call(name, _check_arguments(name, arguments), on_progress, meta)
+        if meta:
+            meta = msgspec.json.decode(_encode_given(meta, what=f"tool {name!r:.80}, meta"))
+        call = _Call(name, _encode_arguments(name, arguments), on_progress, meta)
         raw = await self._send_call(call, deadline)
         limit = Deadline(deadline - asyncio.get_running_loop().time())
         try:
@@ -393,7 +398,8 @@ class Client:
         listed = self._tools.known(call.name)
         mirrored: Mapping[str, str] = {}
         if listed is not None and self._mirrors:
-            mirrored = mirror_parameters(listed.parameters, call.arguments)
+            # read from what is sent, so that headers and body say the same
+            mirrored = mirror_parameters(listed.parameters, msgspec.json.decode(call.arguments))
         left = deadline - asyncio.get_running_loop().time()
         if left <= 0:
             raise NotSent(f"tool {call.name!r:.80} was not called: the time was over before")
@@ -501,7 +507,7 @@ class _Call(msgspec.Struct, frozen=True):
     """A call, as the program asked for it."""
 
     name: str
-    arguments: dict[str, Json]
+    arguments: msgspec.Raw
     on_progress: OnProgress | None
     meta: Mapping[str, Json] | None
 
@@ -553,19 +559,26 @@ def _choose_link(target: Any, http: dict[str, Any]) -> Callable[[], Link]:
     )
 
 
-def _check_arguments(name: Any, arguments: Any) -> dict[str, Json]:
-    """Give arguments as JSON has them, so that headers and body say the same."""
+def _encode_arguments(name: Any, arguments: Any) -> msgspec.Raw:
+    """Write arguments as JSON.
+
+    Raises:
+        TypeError: They are none that JSON can say; the caller's mistake, as in `MCPServer.call_tool`.
+    """
     if not isinstance(name, str) or not name:
         raise TypeError(f"a tool's name is text, got {name!r:.80}")
     if arguments is None:
-        return {}
+        return _NO_ARGUMENTS
     if not isinstance(arguments, Mapping):
         raise TypeError(f"tool {name!r:.80}: arguments are given by name, got {type(arguments).__name__}")
+    return _encode_given(arguments, what=f"tool {name!r:.80}, arguments")
+
+
+def _encode_given(given: Mapping[str, Json], *, what: str) -> msgspec.Raw:
     try:
-        plain: dict[str, Json] = msgspec.to_builtins(dict(arguments))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"tool {name!r:.80}: the arguments cannot be written as JSON: {error}") from None
-    return plain
+        return msgspec.Raw(encode_json(dict(given), what=what))
+    except ValueError as error:
+        raise TypeError(str(error)) from error.__cause__
 
 
 def _check_choice(check: Any) -> Check:

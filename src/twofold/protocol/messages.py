@@ -1,7 +1,7 @@
 """Params and results in one neutral shape; only the codecs under `wire/` know how a revision writes them."""
 
 from enum import Enum
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -179,6 +179,14 @@ class CallToolResult(Wire, frozen=True):
     meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
     __also_named__: ClassVar = {"structured_content": "structured"}
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Give what there is, by the names that it is read by."""
+        structure = [("structured_content", self.structured)] if self.has_structured_content else []
+        return [("content", self.content), *structure, ("is_error", self.is_error), ("meta", self.meta)]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     @property
     def structured_content(self) -> Json:

@@ -85,27 +85,88 @@ def encode_json(value: Json, *, what: str) -> bytes:
     """Write a value that an author handed over, refusing what JSON cannot say instead of changing it.
 
     Args:
-        value: A JSON value, or anything msgspec writes as one.
+        value: A JSON value, or what has a form in JSON: what msgspec writes (dataclasses, dates, times, durations,
+            UUIDs, decimals, enums, sets; bytes as base64), and models that dump themselves, as pydantic's do.
         what: Where the value stands, for the message (`tool 'x', meta`).
 
     Raises:
         ValueError: The value holds NaN, an infinity, half a surrogate pair, or a type JSON has no form for.
     """
     try:
-        encoded = msgspec.json.encode(value)
-    except (TypeError, UnicodeEncodeError, RecursionError, msgspec.MsgspecError) as error:
-        raise ValueError(f"{what} cannot be written as JSON: {_clear(error)}") from None
+        encoded = _encode(value)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise ValueError(_explain(value, error, what=what)) from error
     if b"null" in encoded:  # msgspec writes a number that is none as null
-        place = _find_non_finite(msgspec.to_builtins(value), "")
+        place = _find_non_finite(msgspec.to_builtins(value, enc_hook=_read_through), "")
         if place is not None:
             raise ValueError(f"{what}{place}: NaN and infinities are no JSON numbers; send null or text on purpose")
     return encoded
 
 
-def _clear(error: Exception) -> str:
+class _NoForm(TypeError):
+    """An object of a type that JSON has no form for."""
+
+
+def _dump_model(value: Any) -> Json:
+    """Let an object write itself; pydantic is loaded where there are models of it, and need not be here."""
+    if not callable(getattr(type(value), "model_dump", None)):
+        raise _NoForm(f"objects of type {type(value).__name__} have no form in it")
+    try:
+        return value.model_dump(mode="json", by_alias=True)
+    except ValueError as error:  # its text may hold values; it stands in the cause
+        raise TypeError(f"{type(value).__name__}.model_dump failed with a {type(error).__name__}") from error
+
+
+def _read_through(value: Any) -> Json:
+    return None if type(value) is msgspec.Raw else _dump_model(value)  # the former was looked at when it was made
+
+
+_encode = msgspec.json.Encoder(enc_hook=_dump_model).encode
+
+
+def _explain(value: Json, error: Exception, *, what: str) -> str:
+    """Say what cannot be written, where it stands, and what to write instead."""
+    place, reason = "", str(error)
     if isinstance(error, UnicodeEncodeError):
-        return f"{error.object[error.start]!r} holds half of a surrogate pair, at character {error.start + 1} of a text"
-    return "it is nested too deeply, or holds itself" if isinstance(error, RecursionError) else str(error)
+        half = error.object[error.start]
+        reason = f"{half!r} holds half of a surrogate pair, at character {error.start + 1} of a text"
+    elif isinstance(error, RecursionError):
+        reason = "it is nested too deeply, or holds itself"
+    elif not isinstance(error, msgspec.MsgspecError):
+        culprit, place = _find_unwritable(value)
+        if isinstance(error, _NoForm) and not _list_parts(culprit):  # else it is a key of its own
+            reason += "; give JSON values, a dataclass or a pydantic model"
+    return f"{what}{place} cannot be written as JSON: {reason}"
+
+
+def _find_unwritable(value: Any) -> tuple[Any, str]:
+    """Follow what cannot be written down to where it stands."""
+    place, is_found = "", True
+    while is_found:
+        is_found = False
+        for step, part in _list_parts(value):
+            if not _is_writable(part):
+                value, place, is_found = part, f"{place}[{step!r}]", True
+                break
+    return value, place
+
+
+def _list_parts(value: Any) -> list[tuple[Any, Any]]:
+    """List what a value holds, by key, index or name."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(enumerate(value))
+    names: Any = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", ())
+    return [(name, getattr(value, name, None)) for name in names]
+
+
+def _is_writable(value: Any) -> bool:
+    try:
+        _encode(value)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return False
+    return True
 
 
 def _find_non_finite(value: Json, path: str) -> str | None:
