@@ -290,6 +290,31 @@ def test_a_target_that_is_none_is_refused(target):
 # Listing.
 
 
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("127.0.0.1:8000/mcp", "did you mean 'http://127.0.0.1:8000/mcp'?"),
+        ("localhost:8000/mcp", "did you mean 'http://localhost:8000/mcp'?"),
+        ("[::1]:8000/mcp", "did you mean 'http://[::1]:8000/mcp'?"),
+        ("mcp.example.com/mcp", "did you mean 'https://mcp.example.com/mcp'?"),
+        ("tools:8080/mcp", "did you mean 'https://tools:8080/mcp'?"),
+        ("shop.py", "give StdioServer(command='python', args=['shop.py'])"),
+        ("./dist/index.js", "give StdioServer(command='node', args=['./dist/index.js'])"),
+        ("user:hunter2@example.com/mcp", "write it as https://example.com/mcp"),
+        ("example.com/mcp?token=hunter2", "write it as https://example.com/mcp"),
+        ("shop", "give StdioServer(command=…, args=[…]) to start one"),
+        ("http://", "give StdioServer(command=…, args=[…]) to start one"),
+    ],
+)
+async def test_a_text_that_is_no_url_is_refused_with_what_was_meant(target, told):
+    """Nothing was sent, the likely target is named, and nothing that may be a secret is shown."""
+    with pytest.raises(NotSent) as caught:
+        async with asyncio.timeout(50), Client(target):
+            pass
+    assert told in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
 @every_route
 @both_eras
 async def test_the_tools_are_listed_with_their_schemas(route, revision):

@@ -25,6 +25,7 @@ from twofold.client.results import (
     read_result,
 )
 from twofold.client.schema_fetching import SchemaFetching
+from twofold.client.targets import check_target
 from twofold.contract.verdict import Verdict
 from twofold.errors import (
     HeaderMismatch,
@@ -546,7 +547,12 @@ def _choose_link(target: Any, http: dict[str, Any]) -> Callable[[], Link]:
         from twofold.transports.http_client.link import HttpLink  # noqa: PLC0415 - an HTTP client is loaded by who needs it
 
         renamed = {"http_client": "client", "auth": "auth", "http_headers": "headers"}
-        return lambda: HttpLink(target, **{renamed[name]: each for name, each in http.items()})
+
+        def make_link() -> Link:
+            check_target(target)
+            return HttpLink(target, **{renamed[name]: each for name, each in http.items()})
+
+        return make_link
     if http:
         raise TypeError(f"{min(http)} is for a server that is reached by a URL")
     if isinstance(target, StdioServer):
