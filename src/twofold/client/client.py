@@ -250,7 +250,7 @@ class Client:
         if as_type is not None:
             find_validator(as_type)  # what cannot be read as such is known before anything is done
         if meta:
-            meta = msgspec.json.decode(_encode_given(meta, what=f"tool {name!r:.80}, meta"))
+            meta = msgspec.json.decode(_encode_given(name, meta, what="meta"))
         call = _Call(name, _encode_arguments(name, arguments), on_progress, meta)
         raw = await self._send_call(call, deadline)
         limit = Deadline(deadline - asyncio.get_running_loop().time())
@@ -577,14 +577,14 @@ def _encode_arguments(name: Any, arguments: Any) -> msgspec.Raw:
         return _NO_ARGUMENTS
     if not isinstance(arguments, Mapping):
         raise TypeError(f"tool {name!r:.80}: arguments are given by name, got {type(arguments).__name__}")
-    return _encode_given(arguments, what=f"tool {name!r:.80}, arguments")
+    return _encode_given(name, arguments, what="arguments")
 
 
-def _encode_given(given: Mapping[str, Json], *, what: str) -> msgspec.Raw:
+def _encode_given(name: str, given: Mapping[str, Json], *, what: str) -> msgspec.Raw:
     try:
-        return msgspec.Raw(encode_json(dict(given), what=what))
-    except ValueError as error:
-        raise TypeError(str(error)) from error.__cause__
+        return msgspec.Raw(encode_json(given if type(given) is dict else dict(given), what=what))
+    except ValueError as error:  # which opens with what it is of
+        raise TypeError(f"tool {name!r:.80}, {error}") from error.__cause__
 
 
 def _check_choice(check: Any) -> Check:
