@@ -27,7 +27,11 @@ LATE = "outcome unknown, as the time was over"
 
 def children() -> set[str]:
     """Processes that this one has started and not buried."""
-    return {child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}
+    found: set[str] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile has none
+            found.update((task / "children").read_text().split())
+    return found
 
 
 def memory(kind: str) -> int:
