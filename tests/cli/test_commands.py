@@ -114,6 +114,8 @@ def test_log_messages_go_to_stderr(shop, capsys):
         (["serve", "shop.py", "127.0.0.1:8000"], "serve: too many words, from '127.0.0.1:8000' on; see twofold serve --help"),
         (["list", "127.0.0.1:8123/mcp"], "'127.0.0.1:8123/mcp' is an address; a URL says http:// too: http://127.0.0.1:8123/mcp"),
         (["call", "localhost:8123", "x"], "'localhost:8123' is an address; a URL says http:// too: http://localhost:8123/mcp"),
+        (["call", "shop.py", "\udcff"], "the TOOL is no Unicode text, got '\\udcff'"),
+        (["list", "http://[::1"], "'http://[::1' is no URL: Invalid IPv6 URL"),
         (["list", "[::1]:8123/"], "'[::1]:8123/' is an address; a URL says http:// too: http://[::1]:8123/mcp"),
         (["list", "shop.py", "--timeout", "0"], "--timeout: expected seconds, a number above 0, got 0"),
         (["call", "shop.py", "search", "--timeout", "nan"], "--timeout: expected seconds, a number above 0, got nan"),

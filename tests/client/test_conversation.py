@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from twofold import Client, StdioServer
+from twofold import Client, MCPServer, StdioServer
 from twofold.client.conversation import Conversation
 from twofold.errors import OutcomeUnknown, TransportError
 from twofold.protocol.messages import Implementation
@@ -164,3 +164,10 @@ async def test_a_large_call_to_a_child_that_reads_no_more_ends_in_time(tmp_path:
         await client.list_tools()
         with pytest.raises(OutcomeUnknown):
             await client.call_tool("t", {"text": "a" * 3_000_000}, timeout_seconds=2)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 10**400, True, "5"])
+def test_a_time_that_is_none_is_refused_when_it_is_given(seconds: Any) -> None:
+    """A program's own mistake is told where it is made."""
+    with pytest.raises(ValueError, match="timeout_seconds: expected a positive number, got "):
+        Client(MCPServer("s"), timeout_seconds=seconds)

@@ -115,6 +115,13 @@ class Trip:
     stops: list
 
 
+class Claiming:
+    def __getattr__(self, name):
+        if name == "model_dump":
+            raise AttributeError(name)
+        return lambda: None
+
+
 class Broken:
     def model_dump(self, **_options):
         raise ValueError("LEAK")
@@ -127,6 +134,13 @@ class Broken:
             {"a": [1, Trip(stops=[Station()])]},
             (
                 "meta['a'][1]['stops'][0] cannot be written as JSON: objects of type Station have no form in it; "
+                "give JSON values, a dataclass or a pydantic model"
+            ),
+        ),
+        (
+            {"a": Claiming()},
+            (
+                "meta['a'] cannot be written as JSON: objects of type Claiming have no form in it; "
                 "give JSON values, a dataclass or a pydantic model"
             ),
         ),

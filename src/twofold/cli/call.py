@@ -63,6 +63,10 @@ def call_tool(
         target, tool, arguments = "", target, tool
     if not tool:
         raise BadUsage("call needs a TOOL: twofold call TARGET TOOL '{…}', or twofold call TOOL '{…}' -- command")
+    try:
+        tool.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are no text
+        raise BadUsage(f"the TOOL is no Unicode text, got {tool!r:.80}") from None
     values = _read_arguments(arguments or "{}")
     seconds = check_seconds(timeout)
     remote = find_remote(target, server_command)

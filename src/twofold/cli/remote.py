@@ -1,13 +1,12 @@
 """What `list` and `call` ask through a client: a URL, a command after `--`, a server that was loaded."""
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
-
-import msgspec
 
 from twofold.cli.failures import BadUsage, NotLoaded
 from twofold.client.client import Client
@@ -42,14 +41,20 @@ def find_remote(target: str, command: str) -> str | StdioServer | None:
         BadUsage: There is no word after `--`, or an address stands for a URL.
     """
     if command:
-        words = msgspec.json.decode(command, type=list[str])
+        words: list[str] = json.loads(command)  # not by msgspec: names of files need not be Unicode
         if not words:
             raise BadUsage("after -- stands the command that starts the server, and there is none")
         return StdioServer(command=words[0], args=words[1:])
     address = _ADDRESS.fullmatch(target)
     if address is not None:  # a module or a file is followed by a name, and names do not begin with a digit
         raise BadUsage(f"{target!r:.80} is an address; a URL says http:// too: http://{target}{_path_of(address)}")
-    return target if _URL.match(target) else None
+    if not _URL.match(target):
+        return None
+    try:
+        urlsplit(target)
+    except ValueError as error:
+        raise BadUsage(f"{target!r:.80} is no URL: {error}") from None
+    return target
 
 
 def _path_of(address: re.Match[str]) -> str:

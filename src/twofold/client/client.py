@@ -3,6 +3,7 @@
 import asyncio
 import importlib.metadata
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
@@ -594,6 +595,6 @@ def _check_choice(check: Any) -> Check:
 
 
 def _check_seconds(seconds: Any) -> float:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < float("inf"):
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= sys.float_info.max:
         raise ValueError(f"timeout_seconds: expected a positive number, got {seconds!r:.80}")
     return float(seconds)

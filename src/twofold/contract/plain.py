@@ -104,7 +104,8 @@ def leave_value_out(sentence: str, *, path: Path, whole: Json) -> str:
             value = value[step]
         except (LookupError, TypeError):  # what is missing has no value
             return sentence
-    return sentence.replace(f"got {describe(value, path=path)}", f"got {name_kind(value)}")
+    expected, got, _ = sentence.partition(", got ")  # what follows may tell of the alternatives' values too
+    return f"{expected}{got}{name_kind(value)}" if got else sentence
 
 
 def show(value: Json) -> str:

@@ -157,7 +157,8 @@ def _list_parts(value: Any) -> list[tuple[Any, Any]]:
         return list(value.items())
     if isinstance(value, list | tuple | set | frozenset):
         return list(enumerate(value))
-    names: Any = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", ())
+    kind = type(value)  # an instance may claim to have any attribute
+    names: Any = getattr(kind, "__struct_fields__", None) or getattr(kind, "__dataclass_fields__", ())
     return [(name, getattr(value, name, None)) for name in names]
 
 

@@ -21,6 +21,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    ImportString,
     RootModel,
     computed_field,
     field_serializer,
@@ -705,22 +706,151 @@ def test_text_beside_half_of_a_surrogate_pair_is_not_shown() -> None:
     )
 
 
-def test_an_author_s_own_validator_speaks_for_itself() -> None:
-    """A ValueError in a validator is a refusal with its text."""
+class Even(BaseModel):
+    number: int
+    password: str = ""
 
-    class Even(BaseModel):
-        number: int
+    @field_validator("number", "password")
+    @classmethod
+    def _check(cls, value: Any) -> Any:
+        if value not in (2, ""):
+            raise ValueError(f"{value} is odd")
+        return value
 
-        @field_validator("number")
-        @classmethod
-        def _check(cls, value: int) -> int:
-            if value % 2:
-                raise ValueError("odd numbers are out")
-            return value
 
-    assert refusal(Even, {"number": 1}) == (
-        "1 validation error for Even\nnumber\n  odd numbers are out, got an integer"
+def test_an_author_s_own_validator_speaks_to_the_log() -> None:
+    """A ValueError in a validator is a refusal; its text, which may hold the value, is the author's to read."""
+    assert refusal(Even, {"number": 1, "password": "LEAK"}) == (
+        "2 validation errors for Even\n"
+        "number\n  does not fit a check of the tool's author, got an integer\n"
+        "password\n  does not fit a check of the tool's author, got a string"
     )
+    assert "1 is odd" in details(Even, {"number": 1})
+
+
+def test_what_a_library_says_of_a_value_stays_in_the_log() -> None:
+    """Words of pydantic's that may hold the value are no expectation."""
+    assert refusal(ImportString, "leak_module") == (
+        "1 validation error for the result\nresult\n  does not fit a check of the tool's author, got a string"
+    )
+    assert "leak_module" in details(ImportString, "leak_module")
+
+
+class HiddenAtTimes(BaseModel):
+    needed: int
+    note: str = Field("", exclude_if=lambda value: True)
+
+
+class ReadByAlias(BaseModel):
+    needed: int
+    name: str = Field("", validation_alias="displayName")
+
+
+@dataclasses.dataclass
+class Opened:
+    needed: int
+    raw: dataclasses.InitVar[str] = ""
+
+
+class Inner(BaseModel):
+    needed: int
+    name: str = Field("", exclude=True)
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(loc_by_alias=False)
+    name: str
+    inner: Inner = Field(alias="in")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (HiddenAtTimes, {"note": "LEAK"}),
+        (ReadByAlias, {"displayName": "x", "name": "LEAK"}),
+        (Opened, {"raw": "LEAK"}),
+        (Outer, {"name": "o", "in": {"name": "LEAK"}}),
+    ],
+)
+def test_beside_a_missing_field_nothing_is_shown_that_is_not_sent(annotation: Any, value: Any) -> None:
+    """What is left out at times, read by another name, handed to the class alone, or of a record inside."""
+    told = refusal(annotation, value)
+    assert "Field required [type=missing, input_value={...}, input_type=dict]" in told
+    assert "LEAK" not in told
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"anyOf": [{"properties": {"b": {"const": "1"}}}, {"properties": {"b": {"const": "2"}}}]},
+        {"oneOf": [{"properties": {"b": {"type": "integer"}}}, {"properties": {"b": {"type": "null"}}}]},
+    ],
+)
+def test_of_alternatives_the_values_stay_here_too(schema: Any) -> None:
+    """What was found in each alternative tells of values inside."""
+    whole = {"type": "object", "properties": {"a": schema}}
+    assert "LEAK" not in refusal(NOTHING, {"a": {"b": "LEAK"}}, output_schema=whole)
+    assert "LEAK" in details(NOTHING, {"a": {"b": "LEAK"}}, output_schema=whole)
+
+
+class BadlyShown:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class Leaving:
+    def __repr__(self) -> str:
+        raise SystemExit(3)
+
+
+def _itself() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["inside"] = value
+    return value
+
+
+def _deep() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(3000):
+        value = {"inside": value}
+    return value
+
+
+class Numbered(BaseModel):
+    number: int
+    other: int
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"number": 10**5000}, _itself(), _deep(), {"number": BadlyShown()}, {"x": Leaving()}, {"number": [0] * 10**6}],
+)
+def test_a_value_that_cannot_be_shown_is_refused_with_its_place(value: Any) -> None:
+    """However large, deep or ill-behaved it is, whoever asked reads which field is missing."""
+    assert "other\n  Field required [type=missing, input_value={" in refusal(Numbered, value)
+    assert len(details(Numbered, value)) < 1000
+
+
+def test_the_log_has_each_problem_on_lines_of_its_own_within_bounds() -> None:
+    """Keys and texts are data: they neither forge a line nor fill the disk."""
+    written = details(dict[str, int], {"a\x1b]0;b\nFAKE": "x", "k" * 1_000_000: "y"})
+    assert "\x1b" not in written
+    assert len(written.split("\n")) == 5
+    assert len(written) < 2000
+
+
+@dataclasses.dataclass
+class User:
+    name: str
+    password: str
+
+
+def test_secrets_stay_out_of_the_log_wherever_they_stand() -> None:
+    """A list of records, or a record of the author's: what a name announces as secret is not written."""
+    value = {"items": [{"password": "LEAK"}], "user": User("Ada", "LEAK")}
+    written = details(Numbered, value)
+    assert "LEAK" not in written
+    assert "Ellipsis" in written
 
 
 class Optional_(BaseModel):

@@ -146,7 +146,11 @@ def find_value_problems(errors: Iterable[ErrorDetails], arguments: Mapping[str, 
 
 
 def tell_misfits(
-    errors: Iterable[ErrorDetails], value: object, *, describe_value: Callable[..., str] = describe
+    errors: Iterable[ErrorDetails],
+    value: object,
+    *,
+    describe_value: Callable[..., str] = describe,
+    quotes: bool = True,
 ) -> list[tuple[Path, str]]:
     """Say what pydantic refuses, place by place: what was expected, and what came.
 
@@ -154,6 +158,7 @@ def tell_misfits(
         errors: What pydantic lists, with context and input.
         value: What it was given, to tell places in it from pydantic's names of a union's members.
         describe_value: Given what came and its path, says what it is.
+        quotes: Words of an author's validator are passed on, which may hold the value.
     """
     by_path: dict[Path, list[ErrorDetails]] = {}
     for error in errors:
@@ -161,7 +166,7 @@ def tell_misfits(
     return [
         (path, sentence)
         for path, found in by_path.items()
-        for sentence in _say_of_one_place(found, path, describe_value)
+        for sentence in _say_of_one_place(found, path, describe_value, quotes=quotes)
     ]
 
 
@@ -192,11 +197,13 @@ _ABSENT = frozenset(
 )
 
 
-def _say_of_one_place(errors: list[ErrorDetails], path: Path, describe_value: Callable[..., str]) -> Iterator[str]:
+def _say_of_one_place(
+    errors: list[ErrorDetails], path: Path, describe_value: Callable[..., str], *, quotes: bool
+) -> Iterator[str]:
     """Say all that is wrong in one place: of a union's members those that come near, in one sentence."""
     told = [error for error in errors if not error["type"].endswith("_type")] or errors
     hides = any(isinstance(step, str) and secret_word(step) for step in path)
-    first, *others = dict.fromkeys(expect(error, hides=hides) for error in told)
+    first, *others = dict.fromkeys(expect(error, hides=hides, quotes=quotes) for error in told)
     sentence = " or ".join([first, *(other.removeprefix("expected ") for other in others)])
     if all(error["type"] in _SELF_CONTAINED for error in told):
         yield sentence
@@ -204,34 +211,37 @@ def _say_of_one_place(errors: list[ErrorDetails], path: Path, describe_value: Ca
     yield f"{sentence}, got {describe_value(told[0]['input'], path=path)}"
 
 
-def expect(error: ErrorDetails, *, hides: bool = False) -> str:
+def expect(error: ErrorDetails, *, hides: bool = False, quotes: bool = True) -> str:
     """Say what is expected where pydantic found an error.
 
     Args:
         error: One of pydantic's, of any type; an author's own type or text is passed on as it is.
         hides: The value is secret, so that what a parser says of it is left out.
+        quotes: An author's own text, which may hold the value, is passed on.
     """
     context = error.get("ctx", {})
     if error["type"] in ("value_error", "assertion_error"):
-        return _pass_on(error, context.get("error", error["msg"]))
+        return _pass_on(error, context.get("error", error["msg"]), quotes=quotes)
     sentence = EXPECTATIONS.get(error["type"])
     if sentence is None:
         form = _TYPES_OF_PYDANTIC.get(error["type"])
-        return f"expected {form}" if form else error["msg"].strip() or _UNSAID
+        if form:
+            return f"expected {form}"
+        return (error["msg"].strip() if quotes else "") or _UNSAID
     refinement = None if hides else _REFINEMENTS.get(str(context.get("error")))
     filled = sentence.format_map({key: cut(str(value)) for key, value in context.items()})
     return f"{filled} {refinement}" if refinement else filled
 
 
-def _pass_on(error: ErrorDetails, cause: object) -> str:
+def _pass_on(error: ErrorDetails, cause: object, *, quotes: bool) -> str:
     """Give an author's words, unless a library spoke: a model inside, `ipaddress`, the checker of e-mail addresses."""
     if isinstance(cause, ValidationError):  # the author's validator used a model of its own
-        return "; ".join(dict.fromkeys(expect(one) for one in cause.errors(include_url=False)))
+        return "; ".join(dict.fromkeys(expect(one, quotes=quotes) for one in cause.errors(include_url=False)))
     if type(cause).__module__ == "ipaddress":
         return "expected an IP address or network as text (192.0.2.1, 2001:db8::1, 192.0.2.0/24)"
     if error["msg"].startswith("value is not a valid email address"):
         return f"expected {form_named('email')}"
-    return str(cause).strip() or _UNSAID
+    return (str(cause).strip() if quotes else "") or _UNSAID
 
 
 _UNSAID = "does not fit a check of the tool's author"
