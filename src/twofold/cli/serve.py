@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from twofold.cli.failures import BadUsage, Exit, NotLoaded, one_line
+from twofold.cli.failures import BadUsage
+from twofold.cli.running import run_server
 from twofold.cli.target import load_target
-from twofold.errors import TransportError
 from twofold.server.mcpserver import MCPServer
 
 MAX_WORKERS = 64
@@ -54,24 +54,6 @@ def serve(
     if address is None:
         return run_server(server, server.run)
     return run_server(server, partial(_serve_http, server, address, options))
-
-
-def run_server(server: MCPServer, run: Callable[[], None]) -> int:
-    """Run a server to its end.
-
-    Raises:
-        BadUsage: An option that cannot hold.
-        NotLoaded: It cannot be served, or its lifespan failed.
-    """
-    try:
-        run()
-    except (KeyboardInterrupt, BrokenPipeError, BadUsage):
-        raise
-    except TransportError as error:
-        raise NotLoaded(str(error)) from error
-    except BaseException as error:  # a tool's own faults are in its result: this is the lifespan's
-        raise NotLoaded(f"server {server.name!r} failed: {one_line(error)}") from error
-    return Exit.RESULT
 
 
 def _serve_http(server: MCPServer, address: tuple[str, int], options: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from twofold.cli import run_command
 from twofold.cli.failures import BadUsage, Exit, NotLoaded
-from twofold.cli.serve import run_server
+from twofold.cli.running import run_server
 from twofold.cli.target import load_target
 from twofold.errors import TransportError
 from twofold.server.http import choose_shown_host
