@@ -113,7 +113,7 @@ class _Passing:
     def __eq__(self, other: object) -> bool:
         return bool(self._wrapped == other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as of any class that compares and has no hash
 
 
 def test_proxy_that_passes_attributes_on_sees_every_event() -> None:
